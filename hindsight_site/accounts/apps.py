@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class AccountsConfig(AppConfig):
+    name = "hindsight_site.accounts"
+    label = "accounts"
+    verbose_name = "Teams and people"

@@ -1,0 +1,39 @@
+"""The glossary of people and credentials, one line each."""
+
+from django.db.models import TextChoices
+
+
+class TeamRole(TextChoices):
+    """What a person may do in a team. `permissions.ROLES` lists each role's permissions."""
+
+    OWNER = "owner", "Owner"
+    ADMIN = "admin", "Admin"
+    REVIEWER = "reviewer", "Reviewer"
+    VIEWER = "viewer", "Viewer"
+
+
+class TokenScope(TextChoices):
+    """What a token may do."""
+
+    MEMORY_READ = "memory:read", "read memories and recall"
+    MEMORY_WRITE = "memory:write", "write memories and feedback"
+    TRACE_WRITE = "trace:write", "send traces"
+    REFLECT = "reflect", "ask for a reflection"
+    REVIEW = "review", "approve and demote"
+    ADMIN = "admin", "manage agents, scopes and tokens"
+
+
+class ActorKind(TextChoices):
+    """Who did something, in the audit."""
+
+    PERSON = "person", "Person"
+    TOKEN = "token", "Token"  # noqa: S105 - a kind, not a secret
+    SYSTEM = "system", "Hindsight"  # the schedule, a rule, a command
+
+
+class Theme(TextChoices):
+    """A person's choice of colours; empty follows the system."""
+
+    SYSTEM = "", "Same as the system"
+    LIGHT = "light", "Light"
+    DARK = "dark", "Dark"

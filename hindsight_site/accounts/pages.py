@@ -1,0 +1,5 @@
+"""What every page shows around its content."""
+
+
+def shell(request):
+    return {}

@@ -1,0 +1,288 @@
+"""All settings of the site. This is the only module that reads the environment.
+
+Every setting that an operator may change is read through one of the tiny helpers below, so
+`grep env_ hindsight_site/settings.py` lists them all; the README has the same table.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from csp.constants import NONCE, NONE, SELF
+
+from hindsight_site import databases
+from hindsight_site.secret_key import load_or_create
+
+
+def env_str(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def env_int(name: str, default: int) -> int:
+    return int(env_str(name, str(default)))
+
+
+def env_float(name: str, default: float) -> float:
+    return float(env_str(name, str(default)))
+
+
+def env_bool(name: str, default: bool) -> bool:
+    return env_str(name, str(default)).lower() in {"1", "true", "yes", "on"}
+
+
+def env_list(name: str, default: str) -> list[str]:
+    return [part.strip() for part in env_str(name, default).split(",") if part.strip()]
+
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# --- Where things are ------------------------------------------------------------------------------
+# The embedded database, the generated secret key and the process files live here.
+DATA_DIR = Path(env_str("HINDSIGHT_DATA_DIR", str(BASE_DIR / "var"))).expanduser()
+# The address people and agents use; shown on the connect page and in e-mails. https turns on the
+# secure cookies and HSTS.
+SITE_URL = env_str("SITE_URL", "http://127.0.0.1:8000").rstrip("/")
+SITE_IS_HTTPS = SITE_URL.startswith("https://")
+
+# --- Security --------------------------------------------------------------------------------------
+DEBUG = env_bool("DEBUG", False)
+# Without SECRET_KEY one is made at the first start and kept in the data folder, readable by its owner.
+SECRET_KEY = env_str("SECRET_KEY") or load_or_create(DATA_DIR)
+ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", SITE_URL)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SITE_IS_HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
+SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if SITE_IS_HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SITE_IS_HTTPS
+SECURE_HSTS_PRELOAD = SITE_IS_HTTPS
+# The proxy in front redirects to https and says so in this header; trusted only when told to.
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env_bool("TRUST_PROXY_SSL_HEADER", False) else None
+)
+SECURE_SSL_REDIRECT = False
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    },
+    # Django's admin and the API reference carry a few inline bits; both pages mark theirs with a nonce.
+    "EXCLUDE_URL_PREFIXES": [],
+}
+_ = NONCE  # used by the API reference's own policy, see hindsight_site.urls
+
+# --- Apps ------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "hindsight_site.apps.SiteConfig",
+    "hindsight_site.accounts",
+    "memories",
+    "reflection",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_q",
+    "pgtrigger",
+    "csp",
+]
+MIDDLEWARE = [
+    "hindsight_site.middleware.request_id",
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "hindsight_site.urls"
+WSGI_APPLICATION = "hindsight_site.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "hindsight_site.accounts.pages.shell",
+            ],
+        },
+    },
+]
+
+# --- Database --------------------------------------------------------------------------------------
+# Any PostgreSQL 16 or newer with pgvector. Unset: the embedded server in DATA_DIR. Set but unreachable
+# is an error, never a silent fall back.
+DATABASE_URL = env_str("DATABASE_URL")
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        **databases.parameters(DATABASE_URL, DATA_DIR),
+        "CONN_MAX_AGE": 60,
+        # Without the health check half the requests fail after a database restart.
+        "CONN_HEALTH_CHECKS": True,
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- People ----------------------------------------------------------------------------------------
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "overview"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+EMAIL_BACKEND = env_str("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend")
+
+# --- Language and time -----------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = True
+
+# --- Static files ----------------------------------------------------------------------------------
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "static_collected"
+# Serve straight from the source tree unless `collectstatic` has run (the image does).
+WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
+WHITENOISE_AUTOREFRESH = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if STATIC_ROOT.exists()
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+# --- REST ------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["hindsight_site.accounts.authentication.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["hindsight_site.accounts.authentication.HasTokenScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["hindsight_site.api.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "hindsight_site.problems.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Hindsight",
+    "DESCRIPTION": "Governed memory for AI agents: traces in, reviewed lessons out.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_NAME_OVERRIDES": {
+        "MemoryStatus": "memories.enums.Status",
+        "TraceStatus": "reflection.enums.TraceStatus",
+        "ReflectionStatus": "reflection.enums.ReflectionStatus",
+        "MemoryKind": "memories.enums.Kind",
+        "StepKind": "reflection.enums.StepKind",
+        "ScopeKind": "memories.enums.ScopeKind",
+        "RecallStatus": "memories.enums.RecallStatus",
+    },
+}
+
+# --- Limits (characters and bytes; over a limit is refused with the limit in the answer) ----------
+MAX_CONTENT_CHARS = env_int("MAX_CONTENT_CHARS", 8_000)
+SNIPPET_CHARS = 500  # longer content is shown to agents as its summary
+MAX_STEP_BYTES = env_int("MAX_STEP_BYTES", 64 * 1024)
+MAX_TRACE_BYTES = env_int("MAX_TRACE_BYTES", 2 * 1024 * 1024)
+MAX_TRACE_STEPS = env_int("MAX_TRACE_STEPS", 5_000)
+MAX_QUERY_CHARS = env_int("MAX_QUERY_CHARS", 2_000)
+MAX_METADATA_BYTES = env_int("MAX_METADATA_BYTES", 16 * 1024)
+# Django's own limit stays above ours so that the answer is always our problem+json.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * MAX_TRACE_BYTES
+
+# --- Embeddings ------------------------------------------------------------------------------------
+EMBEDDING_BACKEND = env_str("EMBEDDING_BACKEND", "local")  # local | openai (any compatible endpoint)
+EMBEDDING_BASE_URL = env_str("EMBEDDING_BASE_URL")
+EMBEDDING_API_KEY = env_str("EMBEDDING_API_KEY")
+EMBEDDING_MODEL = env_str("EMBEDDING_MODEL", "text-embedding-3-small")
+EMBEDDING_DIMENSIONS = env_int("EMBEDDING_DIMENSIONS", 1536)
+EMBEDDING_TIMEOUT_SECONDS = env_float("EMBEDDING_TIMEOUT_SECONDS", 10.0)
+
+# --- The model that reflects (any OpenAI-compatible endpoint; unset: the rules distiller) ----------
+LLM_BASE_URL = env_str("LLM_BASE_URL")
+LLM_API_KEY = env_str("LLM_API_KEY")
+LLM_MODEL = env_str("LLM_MODEL", "gpt-5-mini")
+LLM_MODEL_STRONG = env_str("LLM_MODEL_STRONG", LLM_MODEL)  # for failed and long traces
+LLM_TIMEOUT_SECONDS = env_float("LLM_TIMEOUT_SECONDS", 60.0)
+# Price in US dollars per million tokens, to show what a reflection cost. Unset: the cost is unknown.
+LLM_PRICE_IN = env_float("LLM_PRICE_IN", 0.0)
+LLM_PRICE_OUT = env_float("LLM_PRICE_OUT", 0.0)
+
+# --- Queue -----------------------------------------------------------------------------------------
+# Truth lives in our rows (state, attempts, lease, fence); django-q2 only wakes a worker.
+REFLECTION_LEASE_SECONDS = env_int("REFLECTION_LEASE_SECONDS", 120)
+REFLECTION_MAX_ATTEMPTS = env_int("REFLECTION_MAX_ATTEMPTS", 3)
+Q_CLUSTER = {
+    "name": "hindsight",
+    "orm": "default",
+    "workers": env_int("WORKERS", 2),
+    "queue_limit": 2,  # time in the in-memory queue counts against `retry`
+    "bulk": 1,
+    "poll": 0.2,
+    "timeout": 120,
+    "retry": 300,
+    "ack_failures": True,
+    "max_attempts": 1,  # our own sweep re-queues; the runner must not
+    "save_limit": -1,  # a positive limit locks all success rows
+    "recycle": 500,
+    "max_rss": 400_000,
+    "catch_up": False,
+    "time_zone": "UTC",
+    "label": "Queue",
+}
+
+# --- Logs: JSON lines to stderr, never with memory text or secrets ---------------------------------
+LOG_LEVEL = env_str("LOG_LEVEL", "INFO")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"request": {"()": "hindsight_site.middleware.RequestFilter"}},
+    "formatters": {
+        "json": {
+            "()": "pythonjsonlogger.json.JsonFormatter",
+            "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s %(request_id)s %(team_id)s",
+        }
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["request"]},
+    },
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        "django": {"level": LOG_LEVEL},
+        "django.request": {"level": "ERROR"},  # 4xx are the caller's and answered in full
+        "httpx": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,12 @@
+"""The web process. The embedder is loaded here, before gunicorn forks, so that workers share its pages."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hindsight_site.settings")
+application = get_wsgi_application()
+
+from memories.embeddings import warm_up  # noqa: E402 - needs the settings above
+
+warm_up()

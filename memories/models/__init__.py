@@ -1,0 +1,20 @@
+"""What is known: scopes, memories and what they rest on, recalls, and the tables that search."""
+
+from memories.models.knowledge import Evidence, Memory, Relation, Revision
+from memories.models.recalls import Feedback, Recall, RecallHit
+from memories.models.scopes import Scope, ScopeGrant
+from memories.models.searching import MemoryTerms, MemoryVector
+
+__all__ = [
+    "Evidence",
+    "Feedback",
+    "Memory",
+    "MemoryTerms",
+    "MemoryVector",
+    "Recall",
+    "RecallHit",
+    "Relation",
+    "Revision",
+    "Scope",
+    "ScopeGrant",
+]

@@ -1,0 +1,107 @@
+"""The glossary of traces, reflections and reviews, one line each."""
+
+from django.db.models import TextChoices
+
+
+class Role(TextChoices):
+    """Who speaks in a step."""
+
+    USER = "user", "User"
+    ASSISTANT = "assistant", "Assistant"
+    SYSTEM = "system", "System"
+    TOOL = "tool", "Tool"
+
+
+class StepKind(TextChoices):
+    """What a step is."""
+
+    MESSAGE = "message", "Message"
+    THOUGHT = "thought", "Thought"
+    TOOL_CALL = "tool_call", "Tool call"
+    TOOL_RESULT = "tool_result", "Tool result"
+    OBSERVATION = "observation", "Observation"
+
+
+class TraceStatus(TextChoices):
+    """A trace is open until it reaches an outcome."""
+
+    OPEN = "open", "Open"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    INTERRUPTED = "interrupted", "Interrupted"
+
+
+END_STATES = (TraceStatus.SUCCEEDED, TraceStatus.FAILED, TraceStatus.INTERRUPTED)
+
+
+class ReflectionStatus(TextChoices):
+    """Every run of looking back ends in a state the caller can see."""
+
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    STORED = "stored", "Stored"  # memories were written or confirmed
+    NOTHING_NEW = "nothing_new", "Nothing new"  # it looked and found nothing worth keeping
+    REJECTED = "rejected", "Rejected"  # everything it found was refused, with reasons
+    SKIPPED = "skipped", "Skipped"  # the trigger said no, with the reason
+    FAILED = "failed", "Failed"  # visible and retryable; the trace is kept
+
+
+REFLECTION_OPEN = (ReflectionStatus.QUEUED, ReflectionStatus.RUNNING)
+
+
+class BatchStatus(TextChoices):
+    """A week's sample."""
+
+    OPEN = "open", "Open"
+    CLOSED = "closed", "Closed"
+
+
+class Stratum(TextChoices):
+    """Why an item is in the batch. Only `random` drives the acceptance rate."""
+
+    RANDOM = "random", "Random sample"
+    MOST_RECALLED = "most_recalled", "Most recalled, never reviewed"
+    LOW_CONFIDENCE = "low_confidence", "Low confidence"
+    FLAGGED = "flagged", "Flagged for review"
+
+
+class ItemState(TextChoices):
+    """Where a sampled memory stands in its review."""
+
+    PENDING = "pending", "Pending"
+    DECIDED = "decided", "Decided"
+    VOID = "void", "Void"  # the memory was forgotten meanwhile; left out of the rates
+
+
+class Decision(TextChoices):
+    """What a person decided."""
+
+    APPROVE = "approve", "Approved"
+    DEMOTE = "demote", "Demoted"
+    EDIT = "edit", "Edited"
+    CANNOT_TELL = "cannot_tell", "Could not tell"
+    SENSITIVE = "sensitive", "Flagged as sensitive"
+
+
+class DemoteReason(TextChoices):
+    """Why a memory was demoted; keys 1 to 6 on the review page."""
+
+    UNSUPPORTED = "unsupported", "Unsupported by its evidence"
+    WRONG = "wrong", "Wrong or outdated"
+    DUPLICATE = "duplicate", "Duplicate"
+    TRIVIAL = "trivial", "Too trivial"
+    TOO_SPECIFIC = "too_specific", "Too specific or overgeneralised"
+    SENSITIVE = "sensitive", "Sensitive"
+
+
+class RejectReason(TextChoices):
+    """Why the admission gates refused a candidate."""
+
+    NOT_GROUNDED = "not_grounded", "No verbatim evidence in the trace"
+    NOT_DURABLE = "not_durable", "Would not hold beyond this task"
+    KNOWN = "known", "Already known; its support was raised"
+    TRANSIENT = "transient", "A passing failure is not a lesson"
+    UNSAFE = "unsafe", "Looks like an instruction planted in the trace"
+    CONTAINS_PII = "contains_pii", "Contains personal data or a secret"
+    TOO_VAGUE = "too_vague", "Too vague to act on"
+    OVER_LIMIT = "over_limit", "More than three lessons from one trace"
