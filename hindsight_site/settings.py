@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from csp.constants import NONCE, NONE, SELF
+from csp.constants import NONE, SELF
 
 from hindsight_site import databases
 from hindsight_site.secret_key import load_or_create
@@ -77,10 +77,7 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
     },
-    # Django's admin and the API reference carry a few inline bits; both pages mark theirs with a nonce.
-    "EXCLUDE_URL_PREFIXES": [],
 }
-_ = NONCE  # used by the API reference's own policy, see hindsight_site.urls
 
 # --- Apps ------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -141,6 +138,8 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
         **databases.parameters(DATABASE_URL, DATA_DIR),
+        # Every request is one transaction, in which the team is set (accounts.tenancy.enter_team).
+        "ATOMIC_REQUESTS": True,
         "CONN_MAX_AGE": 60,
         # Without the health check half the requests fail after a database restart.
         "CONN_HEALTH_CHECKS": True,
@@ -243,7 +242,7 @@ LLM_PRICE_OUT = env_float("LLM_PRICE_OUT", 0.0)
 
 # --- Queue -----------------------------------------------------------------------------------------
 # Truth lives in our rows (state, attempts, lease, fence); django-q2 only wakes a worker.
-REFLECTION_LEASE_SECONDS = env_int("REFLECTION_LEASE_SECONDS", 120)
+REFLECTION_LEASE_SECONDS = env_int("REFLECTION_LEASE_SECONDS", 30)
 REFLECTION_MAX_ATTEMPTS = env_int("REFLECTION_MAX_ATTEMPTS", 3)
 Q_CLUSTER = {
     "name": "hindsight",

@@ -13,13 +13,16 @@ They are what hash partitions and a database distributed by `team_id` ask for.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pgtrigger
-from django.db import models
+from django.db import connection, models, transaction
 from django.db.models.constraints import BaseConstraint
 
 from hindsight_site.accounts.ids import new_id
+from hindsight_site.middleware import current_team_id
 
 if TYPE_CHECKING:
     from hindsight_site.accounts.models import Team
@@ -128,3 +131,21 @@ class TenantModel(models.Model):
 
     class Meta:
         abstract = True
+
+
+def enter_team(team: Team) -> None:
+    """Tell PostgreSQL, for the rest of this transaction, which team is at work.
+
+    `set_config(…, true)` ends with the transaction; a session-level SET would leak through a pooler.
+    """
+    current_team_id.set(str(team.pk))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.team', %s, true)", [str(team.pk)])
+
+
+@contextmanager
+def team_transaction(team: Team) -> Iterator[None]:
+    """One transaction in which `team` is at work: for jobs and commands."""
+    with transaction.atomic():
+        enter_team(team)
+        yield

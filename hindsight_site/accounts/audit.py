@@ -1,0 +1,77 @@
+"""The append-only record of who did what. Written in the transaction of the change itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model
+
+from hindsight_site.accounts.enums import ActorKind
+from hindsight_site.accounts.models import ApiToken, AuditEvent, Team, User
+from hindsight_site.middleware import current_request_id
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: a person, a token, or the system itself."""
+
+    kind: str  # enums.ActorKind
+    id: str
+    label: str
+
+    @property
+    def is_person(self) -> bool:
+        return self.kind == ActorKind.PERSON
+
+
+SYSTEM = Actor(ActorKind.SYSTEM, "", "Hindsight")
+
+
+def person(user: User) -> Actor:
+    """The actor for a signed-in person."""
+    return Actor(ActorKind.PERSON, str(user.pk), str(user))
+
+
+def token_actor(token: ApiToken) -> Actor:
+    """The actor for a token, labelled with its agent where it has one."""
+    label = token.agent.slug if token.agent else token.name
+    return Actor(ActorKind.TOKEN, str(token.pk), f"{label} (hs_{token.prefix}_…)")
+
+
+def system(label: str) -> Actor:
+    """The actor for a rule or a schedule, by its name."""
+    return Actor(ActorKind.SYSTEM, "", label)
+
+
+def fingerprint(values: dict[str, Any]) -> str:
+    """SHA-256 over the canonical JSON of `values`: tells that something changed, not what it said."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def record(
+    *,
+    team: Team,
+    by: Actor,
+    verb: str,
+    on: Model,
+    before: str = "",
+    after: str = "",
+    detail: dict[str, Any] | None = None,
+) -> AuditEvent:
+    """Write one event. `detail` holds counts, states and reasons, never memory text."""
+    return AuditEvent.objects.create(
+        team=team,
+        actor_kind=by.kind,
+        actor_id=by.id,
+        actor_label=by.label,
+        verb=verb,
+        object_type=on._meta.model_name or "",
+        object_id=str(on.pk),
+        before=before,
+        after=after,
+        detail=detail or {},
+        request_id=current_request_id.get(),
+    )

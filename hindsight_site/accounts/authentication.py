@@ -1,0 +1,70 @@
+"""Who is calling the API. The token alone decides team and agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from hindsight_site.accounts import audit, credentials
+from hindsight_site.accounts.models import Agent, ApiToken, Team
+from hindsight_site.accounts.tenancy import enter_team
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A token at work: its team, its agent (if bound to one) and what it may."""
+
+    team: Team
+    token: ApiToken
+    agent: Agent | None
+    scopes: frozenset[str]
+    is_authenticated: bool = True
+
+    @property
+    def actor(self) -> audit.Actor:
+        return audit.token_actor(self.token)
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer <ApiToken>`."""
+
+    def authenticate(self, request: Request) -> tuple[Caller, ApiToken] | None:
+        parts = get_authorization_header(request).split()
+        if not parts:
+            return None
+        if len(parts) != 2 or parts[0].lower() != b"bearer":
+            raise AuthenticationFailed("Send the token as 'Authorization: Bearer hs_…'.")
+        try:
+            token = credentials.find(parts[1].decode("ascii", "replace"))
+        except credentials.BadCredential as error:
+            raise AuthenticationFailed(str(error)) from None
+        enter_team(token.team)
+        credentials.touch(token)
+        return Caller(token.team, token, token.agent, frozenset(token.scopes)), token
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="hindsight"'
+
+
+class HasTokenScope(BasePermission):
+    """The view's `token_scopes` names the scope that each method needs."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if not isinstance(request.user, Caller):
+            return False
+        needed = view.token_scopes[request.method]
+        if needed is not None and needed not in request.user.scopes:
+            raise PermissionDenied(f"This token lacks the scope {needed}.", code="insufficient_scope")
+        return True
+
+
+def caller_of(request: Request) -> Caller:
+    """The caller of an authenticated request."""
+    caller = request.user
+    assert isinstance(caller, Caller)  # noqa: S101 - the permission class has seen to it
+    return caller

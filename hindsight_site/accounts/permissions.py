@@ -1,0 +1,56 @@
+"""Who may: roles as sets of permissions, and the token scopes a role may hand out."""
+
+from __future__ import annotations
+
+from hindsight_site.accounts.enums import TeamRole, TokenScope
+from hindsight_site.accounts.models import Membership
+from hindsight_site.refusals import Forbidden
+
+READ = "read"  # see memories, traces, metrics
+REVIEW = "review"  # approve, demote, edit, archive, restore
+CONNECT = "connect"  # create agents and tokens
+MANAGE = "manage"  # people, scopes, policy, opening a batch early
+
+_VIEWER = frozenset({READ})
+_REVIEWER = _VIEWER | {REVIEW}
+_ADMIN = _REVIEWER | {CONNECT, MANAGE}
+
+ROLES: dict[str, frozenset[str]] = {
+    TeamRole.OWNER: _ADMIN,
+    TeamRole.ADMIN: _ADMIN,
+    TeamRole.REVIEWER: _REVIEWER,
+    TeamRole.VIEWER: _VIEWER,
+}
+
+_AGENT_SCOPES = frozenset(
+    {TokenScope.MEMORY_READ, TokenScope.MEMORY_WRITE, TokenScope.TRACE_WRITE, TokenScope.REFLECT}
+)
+TOKEN_SCOPES: dict[str, frozenset[str]] = {
+    TeamRole.OWNER: frozenset(TokenScope.values),
+    TeamRole.ADMIN: frozenset(TokenScope.values),
+    TeamRole.REVIEWER: frozenset({TokenScope.MEMORY_READ, TokenScope.REVIEW}),
+    TeamRole.VIEWER: frozenset({TokenScope.MEMORY_READ}),
+}
+# What an agent needs to run the whole loop, and nothing more.
+DEFAULT_TOKEN_SCOPES = sorted(_AGENT_SCOPES)
+
+EXPLANATIONS = {
+    READ: "read this team's memories",
+    REVIEW: "judge memories",
+    CONNECT: "connect agents",
+    MANAGE: "manage this team",
+}
+
+
+def can(membership: Membership, permission: str) -> bool:
+    """Tell whether this person may, in the team of this membership."""
+    return permission in ROLES[membership.role]
+
+
+def check_can(membership: Membership, permission: str) -> None:
+    """Raise `Forbidden` when this person may not."""
+    if not can(membership, permission):
+        raise Forbidden(
+            f"Your role ({membership.get_role_display()}) may not {EXPLANATIONS[permission]}. "
+            "Ask an owner or admin of the team."
+        )

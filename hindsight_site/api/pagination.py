@@ -1,0 +1,37 @@
+"""Cursor lists: `{results, next, previous}`, newest first, stable while rows are added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+
+from hindsight_site.refusals import FieldError, Invalid
+
+MAX_LIMIT = 200
+
+
+class NewestFirst(CursorPagination):
+    """`?limit=` 1..200 (default 50) and `?cursor=` from the previous answer."""
+
+    page_size = 50
+    page_size_query_param = "limit"
+    max_page_size = MAX_LIMIT
+    ordering = ("-created_at", "-id")
+
+    def get_page_size(self, request: Request) -> int:
+        given = request.query_params.get("limit")
+        if given is None:
+            return self.page_size
+        if not given.isascii() or not given.isdigit() or not 1 <= int(given[:6]) <= MAX_LIMIT:
+            message = f"must be a whole number from 1 to {MAX_LIMIT}."
+            raise Invalid(f"limit {message}", errors=(FieldError("limit", message),))
+        return int(given)
+
+    def decode_cursor(self, request: Request) -> Any:
+        try:
+            return super().decode_cursor(request)
+        except Exception:
+            message = "is not one that we gave out; start again without it."
+            raise Invalid(f"cursor {message}", errors=(FieldError("cursor", message),)) from None

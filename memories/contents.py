@@ -1,0 +1,69 @@
+"""What a memory may say: limits, the snippet, the fingerprint. Pure but for the settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from typing import Any
+
+from django.conf import settings
+
+from hindsight_site.refusals import FieldError, Invalid
+from memories import structures
+
+SENTENCE_END = re.compile(r"[.!?。！？…](?=\s|$|[^\x00-\x7f])")
+
+
+def text_fields(content: str) -> dict[str, str]:
+    """Return content, snippet and fingerprint of a text. Raises `Invalid` when empty or over the limit."""
+    stripped = content.strip()
+    if not stripped:
+        raise _invalid("content", "must not be empty.")
+    if len(content) > settings.MAX_CONTENT_CHARS:
+        raise _invalid("content", f"is over the limit of {settings.MAX_CONTENT_CHARS:,} characters.")
+    return {"content": content, "snippet": snippet(content), "fingerprint": fingerprint(content)}
+
+
+def snippet(content: str) -> str:
+    """The summary of a long content: its first sentences, at most `SNIPPET_CHARS`; short content has none."""
+    return cut(content, settings.SNIPPET_CHARS) if len(content) > settings.SNIPPET_CHARS else ""
+
+
+def cut(text: str, limit: int) -> str:
+    """Cut `text` to at most `limit` characters, at a sentence end where one lies past the half."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    ends = [match.end() for match in SENTENCE_END.finditer(head) if match.end() >= limit // 2]
+    if ends:
+        return head[: ends[-1]]
+    space = head.rfind(" ")
+    return (head[:space] if space >= limit // 2 else head).rstrip() + "…"
+
+
+def fingerprint(content: str) -> str:
+    """SHA-256 of the text in NFKC, lower case, white space folded: the same words, the same value."""
+    normal = " ".join(unicodedata.normalize("NFKC", content).lower().split())
+    return hashlib.sha256(normal.encode()).hexdigest()
+
+
+def check_structure(kind: str, structure: dict[str, Any]) -> dict[str, Any]:
+    """Return the structure in its normal form. Raises `Invalid` naming what is wrong."""
+    try:
+        return structures.validate(kind, structure)
+    except structures.StructureError as error:
+        errors = tuple(FieldError(f"structure.{field}", message) for field, message in error.errors)
+        raise Invalid(f"{errors[0].field}: {errors[0].message}", errors=errors) from None
+
+
+def check_json_size(field: str, value: Any) -> None:
+    """Raise `Invalid` when a JSON value is over the metadata limit."""
+    size = len(json.dumps(value, ensure_ascii=False).encode())
+    if size > settings.MAX_METADATA_BYTES:
+        raise _invalid(field, f"is over the limit of {settings.MAX_METADATA_BYTES:,} bytes of JSON.")
+
+
+def _invalid(field: str, message: str) -> Invalid:
+    return Invalid(f"{field} {message}", errors=(FieldError(field, message),))

@@ -1,0 +1,87 @@
+"""Keeping the search tables in step with the memories: the same transaction, the same team."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import numpy as np
+
+from hindsight_site.accounts.models import Team
+from memories.embeddings import get_embedder
+from memories.enums import Status
+from memories.models import Memory, MemoryTerms, MemoryVector
+from memories.policies import LIVE
+from memories.search import keywords, vectors
+from memories.search.tokens import document_tokens
+
+# Words of the structure that a later task may be asked about, beside the content itself.
+SEARCHED_FIELDS = ("task_goal", "tools_used", "applies_when", "subject", "object", "holder")
+
+
+def searched_text(memory: Memory) -> str:
+    """The text whose words find this memory: content, tags, and a few fields of its structure."""
+    parts = [memory.content, *memory.tags]
+    for name in SEARCHED_FIELDS:
+        value = memory.structure.get(name)
+        words = value if isinstance(value, list) else [value]
+        parts += [str(word) for word in words if word and str(word) not in memory.content]
+    return "\n".join(parts)
+
+
+def embed_memories(memories: Sequence[Memory]) -> np.ndarray:
+    """Embed what the memories say: float32 [n, dimensions]."""
+    embedder = get_embedder()
+    if not memories:
+        return np.zeros((0, embedder.dimensions), dtype=np.float32)
+    return embedder.embed([memory.content for memory in memories], kind="passage")
+
+
+def embed_query(text: str) -> np.ndarray:
+    """Embed a question: float32 [dimensions]."""
+    return get_embedder().embed([text], kind="query")[0]
+
+
+def index(team: Team, memories: Sequence[Memory], embeddings: np.ndarray | None = None) -> None:
+    """Write the search rows of `memories`, replacing earlier ones."""
+    if embeddings is None:
+        embeddings = embed_memories(memories)
+    model_id = get_embedder().model_id
+    keywords.upsert(
+        team_id=team.pk,
+        rows=[(m.pk, m.scope_id, m.status, document_tokens(searched_text(m))) for m in memories],
+    )
+    vectors.upsert(
+        team_id=team.pk,
+        model_id=model_id,
+        rows=[(m.pk, m.scope_id, m.status, e) for m, e in zip(memories, embeddings, strict=True)],
+    )
+
+
+def set_status(memory: Memory) -> None:
+    """Carry a change of status over to the search rows; a rejected memory loses them."""
+    if memory.status in {Status.REJECTED, Status.FORGOTTEN}:
+        drop(memory)
+        return
+    for table in (MemoryTerms, MemoryVector):
+        table.objects.of(memory.team).filter(memory_id=memory.pk).update(status=memory.status)
+
+
+def drop(memory: Memory) -> None:
+    """Delete the search rows of a memory."""
+    for table in (MemoryTerms, MemoryVector):
+        table.objects.of(memory.team).filter(memory_id=memory.pk).delete()
+
+
+def nearest(
+    team: Team, scope_ids: Sequence[uuid.UUID], embedding: np.ndarray, limit: int
+) -> list[vectors.VectorHit]:
+    """The live memories closest to `embedding`, best first."""
+    return vectors.nearest(
+        team_id=team.pk,
+        scope_ids=list(scope_ids),
+        embedding=embedding,
+        model_id=get_embedder().model_id,
+        statuses=[str(status) for status in LIVE],
+        limit=limit,
+    )

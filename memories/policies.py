@@ -1,0 +1,40 @@
+"""What the state allows: the one table of valid transitions, and the one function that enforces it."""
+
+from __future__ import annotations
+
+from hindsight_site.refusals import Conflict
+from memories.enums import Status
+from memories.models import Memory
+
+S = Status
+TRANSITIONS: dict[str, frozenset[str]] = {
+    S.CANDIDATE: frozenset(
+        {S.ACTIVE, S.DEMOTED, S.SUPERSEDED, S.ARCHIVED, S.QUARANTINED, S.REJECTED, S.FORGOTTEN}
+    ),
+    # Back to candidate: an approval that was undone.
+    S.ACTIVE: frozenset({S.CANDIDATE, S.DEMOTED, S.SUPERSEDED, S.ARCHIVED, S.QUARANTINED, S.FORGOTTEN}),
+    S.DEMOTED: frozenset({S.ACTIVE, S.CANDIDATE, S.ARCHIVED, S.FORGOTTEN}),
+    S.SUPERSEDED: frozenset({S.ACTIVE, S.ARCHIVED, S.FORGOTTEN}),
+    S.ARCHIVED: frozenset({S.ACTIVE, S.CANDIDATE, S.DEMOTED, S.FORGOTTEN}),
+    S.QUARANTINED: frozenset({S.CANDIDATE, S.ACTIVE, S.REJECTED, S.FORGOTTEN}),
+    S.REJECTED: frozenset({S.QUARANTINED, S.FORGOTTEN}),
+    S.FORGOTTEN: frozenset(),
+}
+
+LIVE = (S.CANDIDATE, S.ACTIVE)  # what capacity counts and new memories are compared with
+SEARCHED = (S.CANDIDATE, S.ACTIVE, S.ARCHIVED, S.SUPERSEDED)  # what the search tables can be asked for
+
+
+def can_move(memory: Memory, to: str) -> bool:
+    """Tell whether `memory` may go to status `to`."""
+    return to in TRANSITIONS[memory.status]
+
+
+def check_move(memory: Memory, to: str) -> None:
+    """Raise `Conflict` when `memory` may not go to status `to`."""
+    if not can_move(memory, to):
+        raise Conflict(
+            f"A memory that is {memory.get_status_display().lower()} cannot become "
+            f"{Status(to).label.lower()}.",
+            code="invalid_transition",
+        )
