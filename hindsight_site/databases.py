@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +33,64 @@ def parameters(url: str, data_dir: Path) -> dict[str, Any]:
         "PORT": str(parts.pop("port", "")),
         "OPTIONS": {"connect_timeout": 5, **parts},
     }
+
+
+def is_embedded() -> bool:
+    """Whether the settings name no database, so that the embedded one is used."""
+    from django.conf import settings
+
+    return not settings.DATABASE_URL
+
+
+def ensure() -> None:
+    """Have the embedded server run for as long as this process does; nothing to do with a DATABASE_URL.
+
+    Call it before the first connection, once per process. At exit the server is stopped unless another
+    process uses it. Raises EmbeddedDatabaseError, one line that says what to do.
+    """
+    from django.conf import settings
+
+    if not is_embedded():
+        return
+    from hindsight_site import embedded_db
+
+    embedded_db.start(settings.DATA_DIR)
+    follow()
+    atexit.register(_release, settings.DATA_DIR, os.getpid())
+
+
+def follow() -> bool:
+    """Take the embedded server's present address into Django's settings. Returns whether it had changed.
+
+    It changes with the first start, and when a stranger has taken the port meanwhile.
+    """
+    from django.conf import settings
+
+    wanted = parameters("", settings.DATA_DIR)
+    current = settings.DATABASES["default"]
+    changed = any(current.get(name) != value for name, value in wanted.items() if name != "OPTIONS")
+    current.update(wanted)
+    return changed
+
+
+def keep() -> bool:
+    """Bring an embedded server back that died. For a supervisor, again and again: cheap while it runs.
+
+    Returns whether the server's address changed, so that processes that know the old one must be started
+    anew. Raises EmbeddedDatabaseError.
+    """
+    from django.conf import settings
+
+    if not is_embedded():
+        return False
+    from hindsight_site import embedded_db
+
+    return embedded_db.ensure_running(settings.DATA_DIR) and follow()
+
+
+def _release(data_dir: Path, owner: int) -> None:
+    """End this process's use of the server. A forked child that runs its parent's exit hooks must not."""
+    from hindsight_site import embedded_db
+
+    if os.getpid() == owner:
+        embedded_db.stop(data_dir)

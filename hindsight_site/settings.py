@@ -7,6 +7,7 @@ Every setting that an operator may change is read through one of the tiny helper
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "hindsight_site.errors.RefusalMiddleware",
 ]
 ROOT_URLCONF = "hindsight_site.urls"
 WSGI_APPLICATION = "hindsight_site.wsgi.application"
@@ -167,15 +169,17 @@ USE_I18N = True
 
 # --- Static files ----------------------------------------------------------------------------------
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "static_collected"
-# Serve straight from the source tree unless `collectstatic` has run (the image does).
-WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
+# Until `collectstatic` has run (the image does) they are served straight from the source tree.
+COLLECTED = BASE_DIR / "static_collected"
+IS_COLLECTED = COLLECTED.exists()
+STATIC_ROOT = COLLECTED if IS_COLLECTED or "collectstatic" in sys.argv else BASE_DIR / "hindsight_site" / "static"
+WHITENOISE_USE_FINDERS = not IS_COLLECTED
 WHITENOISE_AUTOREFRESH = DEBUG
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
-        if STATIC_ROOT.exists()
+        if IS_COLLECTED
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }

@@ -11,7 +11,7 @@ from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.refusals import Conflict, FieldError, Forbidden, Invalid, NotFound
 from memories.enums import ReviewMode, ScopeKind
-from memories.models import Scope, ScopeGrant
+from memories.models import Memory, Scope, ScopeGrant
 
 TEAM_SCOPE = "team"  # every team's default shared scope
 PRIVATE = "private"  # an agent's word for its own scope
@@ -142,3 +142,29 @@ def writable(team: Team, agent: Agent | None, slug: str = "") -> Scope:
     if not held.can_write:
         raise Forbidden(f"Agent {agent.slug} may read the scope {slug} but not write it.")
     return scope
+
+
+@transaction.atomic
+def change(
+    *, team: Team, by: Actor, scope: Scope, name: str | None = None, description: str | None = None,
+    review_mode: str | None = None,
+) -> Scope:
+    """Rename or describe a scope, or change how its new memories are reviewed."""
+    wanted = {"name": name, "description": description, "review_mode": review_mode}
+    changed = {field: value for field, value in wanted.items() if value is not None}
+    for field, value in changed.items():
+        setattr(scope, field, value)
+    scope.save(update_fields=list(changed))
+    audit.record(team=team, by=by, verb="scope.changed", on=scope, detail={"fields": sorted(changed)})
+    return scope
+
+
+@transaction.atomic
+def delete(*, team: Team, by: Actor, scope: Scope) -> None:
+    """Delete an empty shared scope. Raises `Conflict` for a private one or one that was ever used."""
+    if scope.kind == ScopeKind.PRIVATE or scope.slug == TEAM_SCOPE:
+        raise Conflict("A private scope and the team's own scope stay as long as their owner.")
+    if Memory.objects.of(team).filter(scope=scope).exists():
+        raise Conflict("This scope holds memories, so it cannot be deleted. Take its grants away instead.")
+    audit.record(team=team, by=by, verb="scope.deleted", on=scope, detail={"slug": scope.slug})
+    scope.delete()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,11 +23,12 @@ from memories import actions as memory_actions
 from memories import contents, scopes
 from reflection import triggers
 from reflection.enums import END_STATES, REFLECTION_OPEN, ReflectionStatus, Role, StepKind, TraceStatus
-from reflection.masking import MaskState, mask_text, mask_value
+from memories.safety.masking import MaskState, mask_text, mask_value
 from reflection.models import Reflection, Step, Trace
 from reflection.normalise import trace_form
 
 TASK_LIMIT = 8_000
+PLACEHOLDER_NUMBER = re.compile(r"(?<=[A-Z])_\d+>")
 REFLECT = "reflection.tasks.reflect"
 
 
@@ -295,6 +297,11 @@ def _drop_repeats(
 
 
 def _same(standing: Step, step: StepDraft) -> bool:
-    kept = (standing.role, standing.kind, standing.tool, standing.content, standing.arguments or {})
-    return kept == (step.role, step.kind, step.tool, step.content, step.arguments or {})
+    return _said(standing) == _said(step)
+
+
+def _said(step: Step | StepDraft) -> tuple[str, ...]:
+    """What a step says, but for the numbers of its placeholders: a repeat is masked anew."""
+    said = (step.role, step.kind, step.tool, step.content, json.dumps(step.arguments or {}, sort_keys=True))
+    return tuple(PLACEHOLDER_NUMBER.sub(">", text) for text in said)
 

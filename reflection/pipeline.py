@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -23,13 +23,16 @@ from memories import indexing
 from memories.actions import Draft, EvidenceDraft
 from memories.enums import Kind
 from memories.models import Memory, RecallHit
-from reflection import admission, distill, lease, prepare, screening
+from memories.safety.masking import find as find_pii
+from memories.safety.screening import screen
+from reflection import admission, distill, lease, prepare
 from reflection.distill.errors import DistillError
-from reflection.enums import ReflectionStatus
+from reflection.enums import ReflectionStatus, RejectReason
 from reflection.forms import Candidate, Distilled, Quote, TraceForm
 from reflection.lease import Claim, LeaseLost
 from reflection.models import Reflection, ReflectionResult, Trace
 from reflection.normalise import trace_form
+from reflection.prepare import Prepared
 
 logger = logging.getLogger(__name__)
 ACTOR = system("reflection")
@@ -42,8 +45,7 @@ class Material:
     """What a reflection looks at, read in one short transaction."""
 
     trace: Trace
-    form: TraceForm
-    recalled: tuple[str, ...]  # texts we handed out ourselves: not to be learnt twice
+    prepared: Prepared  # without what we handed out ourselves: that is not to be learnt twice
     known: tuple[str, ...]  # what is remembered about such tasks already
     lessons_before: int  # written from this trace by earlier reflections
 
@@ -64,7 +66,7 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
     try:
         with lease.kept(claim):
             material = _read(claim)
-            distilled = distill.distil(material.form, material.known)
+            distilled = distill.distil(material.prepared.trace, material.known)
             judged, refused = _judge(material, distilled)
             return _finish(claim, material, distilled, judged, refused)
     except LeaseLost:
@@ -81,12 +83,11 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
 def _read(claim: Claim) -> Material:
     with team_transaction(claim.team):
         trace = Trace.objects.of(claim.team).select_related("agent").get(reflections=claim.reflection_id)
-        recalled = _recalled_texts(claim.team, trace)
-        prepared = prepare.prepare(trace_form(trace), recalled)
+        prepared = prepare.prepare(trace_form(trace), _recalled_texts(claim.team, trace))
         written = ReflectionResult.objects.of(claim.team).filter(
             reflection__trace=trace, memory__kind=Kind.EXPERIENCE, effect=ReflectionResult.Effect.CREATED
         )
-        return Material(trace, prepared.trace, recalled, _known_texts(claim, trace), written.count())
+        return Material(trace, prepared, _known_texts(claim, trace), written.count())
 
 
 def _recalled_texts(team: Team, trace: Trace) -> tuple[str, ...]:
@@ -111,12 +112,12 @@ def _known_texts(claim: Claim, trace: Trace) -> tuple[str, ...]:
 
 def _judge(material: Material, distilled: Distilled) -> tuple[list[Judged], list[dict[str, str]]]:
     """Put every candidate through the gates. Returns those admitted, and each refusal with its reason."""
-    suspicious = _suspicious_steps(material.form)
+    suspicious = _suspicious_steps(material.prepared.original)
     refused = [{"content": content, "reason": reason, "detail": ""} for content, reason in distilled.rejected]
     judged: list[Judged] = []
     lessons = material.lessons_before
     for candidate in distilled.candidates:
-        verdict = admission.admit(candidate, material.form, lessons_so_far=lessons)
+        verdict = _admit(candidate, material.prepared, lessons)
         if isinstance(verdict, admission.Refused):
             refused.append({"content": candidate.content, "reason": verdict.reason, "detail": verdict.detail})
             continue
@@ -125,18 +126,31 @@ def _judge(material: Material, distilled: Distilled) -> tuple[list[Judged], list
     return judged, refused
 
 
+def _admit(candidate: Candidate, prepared: Prepared, lessons: int) -> admission.Admitted | admission.Refused:
+    verdict = admission.admit(
+        candidate, prepared.trace, contains_pii=bool(find_pii(candidate.content)), lessons_so_far=lessons
+    )
+    if isinstance(verdict, admission.Refused):
+        return verdict
+    # A quote of a note that preparing put in has no place in the trace as it was stored.
+    quotes = tuple(filter(None, map(prepared.original_quote, verdict.candidate.quotes)))
+    if not quotes:
+        return admission.Refused(RejectReason.NOT_GROUNDED, "its quotes are not in the trace as it was sent")
+    return admission.Admitted(replace(verdict.candidate, quotes=quotes))
+
+
 def _suspicious_steps(form: TraceForm) -> dict[int, str]:
     """Which steps look like planted instructions, and why."""
     found = {}
     for step in form.steps:
-        verdict = screening.screen(step.text, channel="tool_output" if step.role == "tool" else "user_input")
+        verdict = screen(step.text, channel="tool_output" if step.role == "tool" else "user_input")
         if verdict.suspicious:
             found[step.sequence] = verdict.reason
     return found
 
 
 def _quarantine_reason(candidate: Candidate, suspicious: dict[int, str]) -> str:
-    own = screening.screen(candidate.content, channel="memory")
+    own = screen(candidate.content, channel="memory")
     if own.suspicious:
         return own.reason
     rests_on = [suspicious[quote.step] for quote in candidate.quotes if quote.step in suspicious]

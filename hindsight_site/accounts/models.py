@@ -92,7 +92,7 @@ class Membership(TenantModel):
 class Agent(TenantModel):
     """A software actor of a team. Has exactly one private scope (see `memories.scopes`)."""
 
-    slug = models.SlugField(max_length=60)
+    slug = models.SlugField(max_length=60, db_index=False)
     name = models.CharField(max_length=120)
     description = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
@@ -121,7 +121,9 @@ class ApiToken(TenantModel):
     prefix = models.CharField(max_length=8, unique=True)
     digest = models.BinaryField(max_length=32)  # SHA-256 of the whole secret
     scopes = ArrayField(models.CharField(max_length=20), default=list)
-    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

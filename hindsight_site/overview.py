@@ -1,0 +1,219 @@
+"""The first page: how memory is doing, and what waits for a person. It reads from every app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Max, Q, Sum
+from django.db.models.functions import TruncDate
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from hindsight_site import plots
+from hindsight_site.accounts.models import Team
+from hindsight_site.accounts.pages import TeamRequest, team_page
+from memories import policies
+from memories.enums import Kind, RecallStatus, RelationKind, Status, Tier
+from memories.models import Feedback, Memory, Recall, Relation
+from reflection.enums import REFLECTION_OPEN, BatchStatus, Decision, ItemState, ReflectionStatus, Stratum
+from reflection.models import Reflection, ReviewBatch, Trace, Verdict
+from reflection.review import statistics
+
+DAYS = 28  # how far the page looks back: four weeks, so that every weekday weighs the same
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Something that needs a person, and where to go for it."""
+
+    icon: str
+    count: int
+    text: str
+    url: str
+
+
+@require_GET
+@team_page()
+def overview(request: TeamRequest) -> HttpResponse:
+    """Live memories, recalls, reflections, judgements, and what needs a person."""
+    team = request.team
+    since = timezone.now() - timedelta(days=DAYS)
+    days = plots.days_until(timezone.localdate(), DAYS)
+    live = live_memories(team)
+    runs = reflections(team, since)
+    context = {
+        "days": DAYS,
+        "live": live,
+        "recalls": recalls(team, since, days),
+        "feedback": feedback(team, since),
+        "acceptance": acceptance(team, since),
+        "reflections": runs,
+        "written": written(team, since, days),
+        "waiting": waiting(team, runs),
+        "latest": Memory.objects.of(team)
+        .filter(status__in=policies.LIVE)
+        .exclude(tier=Tier.WORKING)
+        .select_related("scope", "agent")
+        .order_by("-created_at", "-id")[:5],
+        "started": bool(live["total"] or runs["total"]) or Trace.objects.of(team).exists(),
+    }
+    return render(request, "overview.html", context)
+
+
+def live_memories(team: Team) -> dict[str, Any]:
+    """Count what can be recalled now, by kind and tier."""
+    rows = (
+        Memory.objects.of(team)
+        .filter(status__in=policies.LIVE)
+        .values_list("kind", "tier")
+        .annotate(count=Count("id"))
+    )
+    counts = {(kind, tier): count for kind, tier, count in rows}
+    tiers = [(tier, sum(counts.get((kind, tier), 0) for kind in Kind)) for tier in Tier]
+    table = [
+        {
+            "kind": kind,
+            "cells": [counts.get((kind, tier), 0) for tier in Tier],
+            "total": sum(counts.get((kind, tier), 0) for tier in Tier),
+        }
+        for kind in Kind
+    ]
+    most = max((row["total"] for row in table), default=0) or 1
+    for row in table:
+        # 0..100 of the widest row, split by tier
+        row["widths"] = [round(100 * cell / most, 2) for cell in row["cells"]]
+        row["offsets"] = [round(sum(row["widths"][:i]), 2) for i in range(len(row["widths"]))]
+        row["segments"] = list(zip(Tier, row["cells"], row["offsets"], row["widths"], strict=True))
+    return {"table": table, "tiers": tiers, "total": sum(count for _, count in tiers)}
+
+
+def recalls(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
+    """Count recalls per day by how they ended; `match_rate` is None without any."""
+    rows = (
+        Recall.objects.of(team)
+        .filter(created_at__gte=since)
+        .annotate(day=TruncDate("created_at"))
+        .values_list("status", "day")
+        .annotate(count=Count("id"))
+    )
+    by_status: dict[str, dict[date, int]] = {status: {} for status in RecallStatus}
+    for status, day, count in rows:
+        by_status[status][day] = count
+    matched = sum(by_status[RecallStatus.MATCHED].values())
+    total = matched + sum(by_status[RecallStatus.NO_MATCH].values())
+    return {
+        "total": total,
+        "matched": matched,
+        "match_rate": matched / total if total else None,
+        "plot": plots.bars(days, by_status[RecallStatus.MATCHED], by_status[RecallStatus.NO_MATCH]),
+    }
+
+
+def feedback(team: Team, since: datetime) -> dict[str, Any]:
+    """What became of recalled memories: the share adopted, and how often a task that used one succeeded."""
+    counts = (
+        Feedback.objects.of(team)
+        .filter(created_at__gte=since)
+        .aggregate(
+            told=Count("id"),
+            used=Count("id", filter=Q(adopted=True)),
+            judged=Count("id", filter=Q(adopted=True, success__isnull=False)),
+            succeeded=Count("id", filter=Q(adopted=True, success=True)),
+        )
+    )
+    return {
+        **counts,
+        "used_share": counts["used"] / counts["told"] if counts["told"] else None,
+        "success_share": counts["succeeded"] / counts["judged"] if counts["judged"] else None,
+    }
+
+
+def acceptance(team: Team, since: datetime) -> statistics.Share | None:
+    """The acceptance rate of the random sample, pooled over the page's weeks."""
+    rows = (
+        Verdict.objects.of(team)
+        .filter(undone_at=None, created_at__gte=since, item__stratum=Stratum.RANDOM)
+        .exclude(item__state=ItemState.VOID)
+        .values_list("decision")
+        .annotate(count=Count("id"))
+    )
+    counts = dict(rows)
+    return statistics.acceptance(
+        approved=counts.get(Decision.APPROVE, 0),
+        demoted=counts.get(Decision.DEMOTE, 0),
+        edited=counts.get(Decision.EDIT, 0),
+    )
+
+
+def reflections(team: Team, since: datetime) -> dict[str, Any]:
+    """Count runs by state, with what they cost; the open ones whatever their age."""
+    rows = (
+        Reflection.objects.of(team)
+        .filter(Q(created_at__gte=since) | Q(status__in=REFLECTION_OPEN))
+        .values("status")
+        .annotate(count=Count("id"), cost=Sum("cost_usd"), last=Max("created_at"))
+    )
+    found = {row["status"]: row for row in rows}
+    states = [(status, found[status]["count"]) for status in ReflectionStatus if status in found]
+    costs = [row["cost"] for row in found.values() if row["cost"] is not None]
+    total = sum(count for _, count in states)
+    return {
+        "states": [(status, count, round(100 * count / total, 2)) for status, count in states],
+        "total": total,
+        "open": sum(count for status, count in states if status in REFLECTION_OPEN),
+        "failed": dict(states).get(ReflectionStatus.FAILED, 0),
+        "cost": sum(costs) if costs else None,
+    }
+
+
+def written(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
+    """Count the memories that were written on each day, working memory left out."""
+    rows = (
+        Memory.objects.of(team)
+        .filter(created_at__gte=since)
+        .exclude(tier=Tier.WORKING)
+        .annotate(day=TruncDate("created_at"))
+        .values_list("day")
+        .annotate(count=Count("id"))
+    )
+    plot = plots.bars(days, dict(rows))
+    return {"total": plot.total, "plot": plot}
+
+
+def waiting(team: Team, runs: dict[str, Any]) -> list[Waiting]:
+    """Return what needs a person, most pressing first; nothing that is zero."""
+    memories = Memory.objects.of(team).aggregate(
+        quarantined=Count("id", filter=Q(status=Status.QUARANTINED)),
+        flagged=Count("id", filter=Q(needs_review=True, status__in=policies.LIVE)),
+    )
+    batch = (
+        ReviewBatch.objects.of(team)
+        .filter(status=BatchStatus.OPEN)
+        .annotate(left=Count("items", filter=Q(items__state=ItemState.PENDING)))
+        .order_by("-opens_at")
+        .first()
+    )
+    contested = Relation.objects.of(team).filter(kind=RelationKind.CONTRADICTS, settled_at=None).count()
+    listed = reverse("memories")
+    all_of_it = [
+        Waiting(
+            "review", batch.left if batch else 0, "memories of this week’s sample to judge", reverse("review")
+        ),
+        Waiting(
+            "quarantined",
+            memories["quarantined"],
+            "memories in quarantine: harmless or not?",
+            f"{listed}?status=quarantined",
+        ),
+        Waiting("flag", memories["flagged"], "memories flagged for review", f"{listed}?needs_review=1"),
+        Waiting("warning", contested, "contradictions that nobody has settled", f"{listed}?needs_review=1"),
+        Waiting(
+            "failed", runs["failed"], "reflections that failed", f"{reverse('traces')}?reflection=failed"
+        ),
+    ]
+    return [entry for entry in all_of_it if entry.count]

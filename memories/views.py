@@ -1,0 +1,215 @@
+"""Pages of memories: the list, one memory whole, and what a person may do with it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from hindsight_site import cursors
+from hindsight_site.accounts import permissions
+from hindsight_site.accounts.audit import person
+from hindsight_site.accounts.models import Agent, AuditEvent
+from hindsight_site.accounts.pages import TeamRequest, team_page
+from hindsight_site.refusals import Refused
+from memories import actions, policies, queries, verbs
+from memories.actions.changing import governed
+from memories.enums import Kind, RelationKind, Status, Tier
+from memories.models import Evidence, Feedback, Memory, RecallHit, Relation, Revision, Scope
+
+LIVE = "live"  # the list's default: what counts as known now
+ANY = "any"
+STATUS_CHOICES = [(ANY, "Any but forgotten"), *Status.choices]
+SHOWN = 20  # recalls, revisions and audit events on the page of one memory
+
+
+@require_GET
+@team_page()
+def memory_list(request: TeamRequest) -> HttpResponse:
+    """The team's memories, newest first, narrowed by the address's parameters."""
+    chosen = {name: request.GET.get(name, "").strip() for name in ("q", "scope", "agent", "tier", "kind")}
+    status = request.GET.get("status") or LIVE
+    needs_review = bool(request.GET.get("needs_review"))
+    filters = queries.Filters(
+        scope=chosen["scope"],
+        agent=chosen["agent"],
+        tier=chosen["tier"],
+        kind=chosen["kind"],
+        text=chosen["q"],
+        status="" if status in (LIVE, ANY) else status,
+        needs_review=needs_review or None,
+    )
+    found = queries.narrow(queries.visible(request.team, None), filters)
+    if status == LIVE:
+        found = found.filter(status__in=policies.LIVE)
+    context = {
+        "page": cursors.newest_first(found, request.GET),
+        "chosen": chosen,
+        "status": status,
+        "needs_review": needs_review,
+        "filtered": any(chosen.values()) or needs_review or status != LIVE,
+        "scopes": Scope.objects.of(request.team).order_by("name").values_list("slug", "name")[:500],
+        "agents": Agent.objects.of(request.team).order_by("name").values_list("slug", "name")[:500],
+        "tiers": Tier.choices,
+        "kinds": Kind.choices,
+        "statuses": STATUS_CHOICES,
+    }
+    return render(request, "memories/list.html", context)
+
+
+@require_GET
+@team_page()
+def memory_detail(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
+    """One memory: what it says, what it rests on, what it was before, how it was used, who did what."""
+    memory = queries.get(request.team, None, memory_id)
+    return render(request, "memories/detail.html", memory_context(memory))
+
+
+def memory_context(memory: Memory) -> dict[str, Any]:
+    team = memory.team
+    relations = relations_of(memory)
+    return {
+        "memory": memory,
+        "structure_template": f"memories/structures/{memory.kind}.html",
+        "evidence": Evidence.objects.of(team).filter(memory=memory).order_by("created_at", "step_sequence"),
+        "versions": versions_of(memory),
+        "relations": relations,
+        "contested": [edge for edge in relations if edge["contested"]],
+        "uses": uses_of(memory),
+        "events": AuditEvent.objects.of(team)
+        .filter(object_type="memory", object_id=str(memory.pk))
+        .order_by("-at")[:SHOWN],
+        "offers": verbs.offers(memory),
+        "reasons": verbs.REASONS,
+    }
+
+
+def versions_of(memory: Memory) -> list[dict[str, Any]]:
+    """Return each change, newest first: the earlier version, and the text that followed it."""
+    earlier = list(Revision.objects.of(memory.team).filter(memory=memory).order_by("-number")[:SHOWN])
+    following = [memory.content, *(revision.content for revision in earlier)]
+    return [{"revision": r, "then": then} for r, then in zip(earlier, following, strict=False)]
+
+
+def relations_of(memory: Memory) -> list[dict[str, Any]]:
+    """Return the edges to and from this memory with the memory at the other end."""
+    edges = Relation.objects.of(memory.team)
+    out = edges.filter(source=memory).select_related("target__scope", "target__agent").order_by("kind", "id")
+    into = edges.filter(target=memory).select_related("source__scope", "source__agent").order_by("kind", "id")
+    both = [(edge, edge.target, True) for edge in out[:50]] + [
+        (edge, edge.source, False) for edge in into[:50]
+    ]
+    return [
+        {
+            "edge": edge,
+            "other": other,
+            "outgoing": outgoing,
+            "contested": edge.kind == RelationKind.CONTRADICTS and edge.settled_at is None,
+        }
+        for edge, other, outgoing in both
+    ]
+
+
+def uses_of(memory: Memory) -> list[dict[str, Any]]:
+    """Return the latest recalls that handed this memory out, and what became of each."""
+    hits = list(
+        RecallHit.objects.of(memory.team)
+        .filter(memory=memory)
+        .select_related("recall__agent")
+        .order_by("-id")[:SHOWN]
+    )
+    feedback = Feedback.objects.of(memory.team).filter(memory=memory, recall__in=[h.recall_id for h in hits])
+    told = {row.recall_id: row for row in feedback}
+    return [{"hit": hit, "recall": hit.recall, "feedback": told.get(hit.recall_id)} for hit in hits]
+
+
+@require_POST
+@team_page(permissions.REVIEW)
+def memory_act(request: TeamRequest, memory_id: uuid.UUID, verb: str) -> HttpResponse:
+    """Do one of `verbs.VERBS` with a memory; the page that follows offers to undo it."""
+    memory = queries.get(request.team, None, memory_id)
+    chosen = verbs.VERBS[verb]
+    before = governed(memory)
+    try:
+        chosen.act(team=request.team, by=person(request.user), memory=memory, reason=_reason(request))
+    except Refused as refusal:
+        messages.error(request, refusal.message)
+        return redirect("memory", memory_id)
+    _keep_for_undo(request, memory, before)
+    messages.success(request, chosen.done, extra_tags=reverse("memory_undo", args=[memory_id]))
+    return redirect("memory", memory_id)
+
+
+def _reason(request: TeamRequest) -> str:
+    given = request.POST.get("reason", "")
+    return given if given in dict(verbs.REASONS) else ""
+
+
+@require_POST
+@team_page(permissions.REVIEW)
+def memory_undo(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
+    """Put a memory back to what it was before this person's last act, unless it has changed since."""
+    memory = queries.get(request.team, None, memory_id)
+    kept = request.session.get("undo", {}).get(str(memory_id))
+    if kept is None or kept["changed_at"] != memory.updated_at.isoformat():
+        messages.warning(request, "This memory has changed since; it was left as it is.")
+        return redirect("memory", memory_id)
+    try:
+        actions.put_back(team=request.team, by=person(request.user), memory=memory, before=kept["before"])
+    except Refused as refusal:
+        messages.error(request, refusal.message)
+        return redirect("memory", memory_id)
+    request.session["undo"] = {
+        key: row for key, row in request.session["undo"].items() if key != str(memory_id)
+    }
+    messages.info(request, "Undone: the memory stands as it did before.")
+    return redirect("memory", memory_id)
+
+
+def _keep_for_undo(request: TeamRequest, memory: Memory, before: dict[str, Any]) -> None:
+    """Remember the state before the latest few acts in the person's session."""
+    kept = dict(list(request.session.get("undo", {}).items())[-19:])
+    kept[str(memory.pk)] = {"before": before, "changed_at": memory.updated_at.isoformat()}
+    request.session["undo"] = kept
+
+
+@require_http_methods(["GET", "POST"])
+@team_page(permissions.REVIEW)
+def memory_edit(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
+    """Change what a memory says; the version before stays in its history."""
+    memory = queries.get(request.team, None, memory_id)
+    if request.method == "GET":
+        return render(request, "memories/edit.html", {"memory": memory, "content": memory.content})
+    content, revision = request.POST.get("content", "").strip(), request.POST.get("revision", "")
+    try:
+        actions.revise(
+            team=request.team,
+            by=person(request.user),
+            memory=memory,
+            content=content,
+            reason=request.POST.get("reason", "").strip()[:300],
+            expected_revision=int(revision) if revision.isdecimal() else None,
+        )
+    except Refused as refusal:
+        context = {"memory": memory, "content": content, "refusal": refusal}
+        return render(request, "memories/edit.html", context, status=refusal.status)
+    messages.success(request, "Saved. The earlier version is in the history below.")
+    return redirect("memory", memory_id)
+
+
+@require_http_methods(["GET", "POST"])
+@team_page(permissions.MANAGE)
+def memory_forget(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
+    """Delete a memory for good, after the word was typed."""
+    memory = queries.get(request.team, None, memory_id)
+    if request.method == "GET" or request.POST.get("confirm", "").strip().lower() != "forget":
+        context = {"memory": memory, "mistyped": request.method == "POST"}
+        return render(request, "memories/forget.html", context, status=422 if context["mistyped"] else 200)
+    actions.forget(team=request.team, by=person(request.user), memory=memory, reason="page")
+    messages.success(request, "Forgotten. Only a tombstone and an audit event are left.")
+    return redirect("memory", memory_id)

@@ -1,0 +1,92 @@
+"""Reflections over REST: ask for one, and watch it end."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+from django.db import transaction
+from django.utils.decorators import method_decorator
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from hindsight_site.accounts.authentication import Caller
+from hindsight_site.accounts.enums import TokenScope
+from hindsight_site.accounts.tenancy import team_transaction
+from hindsight_site.api.idempotency import idempotent
+from hindsight_site.api.views import TokenView, page, read_input
+from hindsight_site.refusals import FieldError, Invalid, NotFound
+from reflection import actions
+from reflection.api import serializers as forms
+from reflection.api.traces import find_trace
+from reflection.enums import REFLECTION_OPEN
+from reflection.models import Reflection
+
+MAX_WAIT_SECONDS = 20
+LOOK_EVERY_SECONDS = 0.1
+
+
+def own_reflections(caller: Caller) -> Any:
+    """The reflections a caller may see: an agent its own, a team token all of the team's."""
+    rows = Reflection.objects.of(caller.team).select_related("agent", "trace")
+    rows = rows.prefetch_related("results__memory")
+    return rows if caller.agent is None else rows.filter(agent=caller.agent)
+
+
+class ReflectionsView(TokenView):
+    token_scopes = {"GET": TokenScope.MEMORY_READ, "POST": TokenScope.REFLECT}
+
+    @extend_schema(operation_id="reflections_list", responses=forms.ReflectionOut(many=True))
+    def get(self, request: Request) -> Response:
+        """Reflections, newest first."""
+        rows = own_reflections(self.caller(request))
+        return page(request, rows, lambda found: forms.ReflectionOut(found, many=True).data)
+
+    @extend_schema(
+        operation_id="reflections_request", request=forms.ReflectionIn, responses={202: forms.ReflectionShort}
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Look back at an ended trace, again if need be. One that is under way already is returned."""
+        caller = self.caller(request)
+        trace = find_trace(caller, read_input(forms.ReflectionIn, request.data)["trace"])
+        reflection = actions.request_reflection(
+            team=caller.team, by=caller.actor, trace=trace, token=caller.token
+        )
+        location = {"Location": f"/api/v1/reflections/{reflection.pk}"}
+        return Response(forms.ReflectionShort(reflection).data, status=202, headers=location)
+
+
+@method_decorator(transaction.non_atomic_requests, name="dispatch")
+class ReflectionView(TokenView):
+    """Waits outside any transaction, so that nothing is held while nothing happens."""
+
+    token_scopes = {"GET": TokenScope.MEMORY_READ}
+
+    @extend_schema(
+        operation_id="reflections_read",
+        parameters=[OpenApiParameter("wait", int, description="Seconds to wait for an end state, 0..20.")],
+        responses=forms.ReflectionOut,
+    )
+    def get(self, request: Request, reflection_id: uuid.UUID) -> Response:
+        """One reflection: its state, what it wrote, what it refused and why, what it cost."""
+        caller, until = self.caller(request), time.monotonic() + wait_seconds(request)
+        while True:
+            with team_transaction(caller.team):
+                reflection = own_reflections(caller).filter(pk=reflection_id).first()
+                if reflection is None:
+                    raise NotFound("There is no such reflection.", code="reflection_not_found")
+                if reflection.status not in REFLECTION_OPEN or time.monotonic() >= until:
+                    return Response(forms.ReflectionOut(reflection).data)
+            time.sleep(LOOK_EVERY_SECONDS)
+
+
+def wait_seconds(request: Request) -> int:
+    """The `wait` parameter: 0..20 seconds."""
+    given = request.query_params.get("wait", "0")
+    if not given.isascii() or not given.isdigit() or int(given[:6]) > MAX_WAIT_SECONDS:
+        message = f"must be a whole number of seconds from 0 to {MAX_WAIT_SECONDS}."
+        raise Invalid(f"wait {message}", errors=(FieldError("wait", message),))
+    return int(given)

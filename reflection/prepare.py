@@ -1,0 +1,223 @@
+"""Making a trace ready to be distilled: without our own echo, without repeats, in pieces when long.
+
+Cutting keeps every place: what is cut inside a step becomes blanks of the same length and a repeated
+result becomes a note, so that a span in a prepared step is the same span in the original one. Only the
+notes have no original; `Prepared.original_quote` tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from memories.context_frame import CONTEXT_BEGIN, CONTEXT_END
+from reflection.distill.calls import is_call
+from reflection.distill.signs import is_result
+from reflection.enums import Role
+from reflection.forms import Quote, StepForm, TraceForm
+
+RECALL_TOOLS = ("hindsight_recall", "hindsight_get")  # what they return is our own memory
+RECALLED_AT_LEAST = 20  # characters; a shorter recalled text is too common to be known as ours
+_NOTE = "(the same result as step {})"  # read back by distill.calls.SAME_RESULT
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What was left out: characters of our own recall, and results that repeat an earlier one."""
+
+    recalled_characters: int = 0
+    repeated_results: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A cleaned trace beside the one it was made from. Steps keep their sequence numbers and places."""
+
+    trace: TraceForm
+    original: TraceForm
+    dropped: Dropped
+
+    def original_quote(self, quote: Quote) -> Quote | None:
+        """Return a quote from a prepared step as a quote from the original step, or None.
+
+        None for what the original does not hold: a note about a repeated result, or blanks.
+        """
+        step = next((step for step in self.original.steps if step.sequence == quote.step), None)
+        if step is None or not quote.text.strip():
+            return None
+        return quote if step.text[quote.start : quote.end] == quote.text else None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A step, or part of one that alone is longer than a shard: `step.text[start:end]`."""
+
+    step: StepForm
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.step.text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Consecutive pieces of a trace, at most `max_chars` characters together."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def length(self) -> int:
+        return sum(piece.end - piece.start for piece in self.pieces)
+
+
+def prepare(trace: TraceForm, recalled_texts: Sequence[str] = ()) -> Prepared:
+    """Cut what came from our own recall, and collapse identical tool results.
+
+    `recalled_texts` are memories that were handed to this agent; they are cut wherever they stand
+    word for word. Framed contexts and the results of our own recall tools are cut whole.
+    """
+    known = _patterns(recalled_texts)
+    steps: list[StepForm] = []
+    first_seen: dict[tuple[str, str], int] = {}
+    cut = repeated = 0
+    own = _own_results(trace)
+    for step in trace.steps:
+        cleaned = _blanked(step.content) if step.sequence in own else _without_recall(step.content, known)
+        cut += sum(before != after for before, after in zip(step.content, cleaned, strict=True))
+        note = _repeat_note(step, cleaned, first_seen)
+        repeated += note is not None
+        steps.append(replace(step, content=cleaned if note is None else note))
+    return Prepared(replace(trace, steps=tuple(steps)), trace, Dropped(cut, repeated))
+
+
+def shard(trace: TraceForm, max_chars: int) -> list[Shard]:
+    """Split a trace into shards of at most `max_chars` characters of step text.
+
+    Cuts fall where a sub-goal begins (a user's message, or the agent's words after a result) when the
+    parts between such places fit, else between a result and what follows, else between steps; inside a
+    step only when that step alone is too long. Every character of every step is in exactly one piece.
+    Raises ValueError for a limit below 1.
+    """
+    if max_chars < 1:
+        raise ValueError("max_chars must be at least 1")
+    groups = [group for goal in _goals(trace.steps) for group in _fitting(goal, max_chars)]
+    shards: list[Shard] = []
+    for group in groups:
+        pieces = tuple(piece for step in group for piece in _pieces(step, max_chars))
+        for part in _packed(pieces, max_chars):
+            if shards and shards[-1].length + part.length <= max_chars:
+                shards[-1] = Shard(shards[-1].pieces + part.pieces)
+            else:
+                shards.append(part)
+    return shards
+
+
+def _patterns(recalled_texts: Sequence[str]) -> list[re.Pattern[str]]:
+    """Return patterns that find the recalled texts whatever the white space, longest first."""
+    texts = {" ".join(text.split()) for text in recalled_texts}
+    usable = sorted((text for text in texts if len(text) >= RECALLED_AT_LEAST), key=len, reverse=True)
+    return [re.compile(r"\s+".join(re.escape(word) for word in text.split(" "))) for text in usable]
+
+
+def _own_results(trace: TraceForm) -> set[int]:
+    """Return the results of our own recall tools, whatever prefix a client puts before their names."""
+    own: set[int] = set()
+    asked = False
+    for step in trace.steps:
+        named = step.tool.endswith(RECALL_TOOLS)
+        if is_call(step):
+            asked = named
+        elif is_result(step) and (named or (asked and not step.tool)):
+            own.add(step.sequence)
+            asked = False
+    return own
+
+
+def _without_recall(text: str, known: Sequence[re.Pattern[str]]) -> str:
+    for start, end in _frames(text):
+        text = text[:start] + _blanked(text[start:end]) + text[end:]
+    for pattern in known:
+        text = pattern.sub(lambda match: _blanked(match.group()), text)
+    return text
+
+
+def _frames(text: str) -> Iterator[tuple[int, int]]:
+    """Find framed contexts; one that never ends reaches to the end of its text."""
+    at = text.find(CONTEXT_BEGIN)
+    while at >= 0:
+        end = text.find(CONTEXT_END, at + len(CONTEXT_BEGIN))
+        stop = len(text) if end < 0 else end + len(CONTEXT_END)
+        yield at, stop
+        at = text.find(CONTEXT_BEGIN, stop)
+
+
+def _blanked(text: str) -> str:
+    """Return blanks of the same length, with line breaks where they were."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _repeat_note(step: StepForm, content: str, first_seen: dict[tuple[str, str], int]) -> str | None:
+    """Return the note that stands for a repeated result, or None for a first or short one."""
+    if not is_result(step) or not content.strip():
+        return None
+    earlier = first_seen.setdefault((step.tool, content), step.sequence)
+    note = _NOTE.format(earlier)
+    return note if earlier != step.sequence and len(note) < len(content) else None
+
+
+def _goals(steps: Sequence[StepForm]) -> list[list[StepForm]]:
+    """Split steps where a user speaks, or where the agent speaks after a result."""
+    goals: list[list[StepForm]] = []
+    before: StepForm | None = None
+    for step in steps:
+        plans = step.role == Role.ASSISTANT and not is_call(step) and before is not None and is_result(before)
+        if before is None or step.role == Role.USER or plans:
+            goals.append([])
+        goals[-1].append(step)
+        before = step
+    return goals
+
+
+def _fitting(goal: list[StepForm], max_chars: int) -> list[list[StepForm]]:
+    """Return a sub-goal whole when it fits, else its exchanges: calls with the results they got."""
+    if sum(len(step.text) for step in goal) <= max_chars:
+        return [goal]
+    exchanges: list[list[StepForm]] = []
+    for index, step in enumerate(goal):
+        if index == 0 or (is_result(goal[index - 1]) and not is_result(step)):
+            exchanges.append([])
+        exchanges[-1].append(step)
+    return exchanges
+
+
+def _pieces(step: StepForm, max_chars: int) -> Iterator[Piece]:
+    """Return a step whole, or cut at paragraphs, lines or words when it is over the limit."""
+    text, start = step.text, 0
+    while len(text) - start > max_chars:
+        end = start + max_chars
+        for mark in ("\n\n", "\n", "。", ". ", " "):
+            at = text.rfind(mark, start + max_chars // 2, end)
+            if at >= 0:
+                end = min(at + len(mark), end)
+                break
+        yield Piece(step, start, end)
+        start = end
+    yield Piece(step, start, len(text))
+
+
+def _packed(pieces: Sequence[Piece], max_chars: int) -> Iterator[Shard]:
+    """Fill shards with pieces in order."""
+    held: list[Piece] = []
+    length = 0
+    for piece in pieces:
+        size = piece.end - piece.start
+        if held and length + size > max_chars:
+            yield Shard(tuple(held))
+            held, length = [], 0
+        held.append(piece)
+        length += size
+    if held:
+        yield Shard(tuple(held))

@@ -1,0 +1,96 @@
+"""Small makers of real rows, through the same actions as the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from hindsight_site.accounts import actions as accounts
+from hindsight_site.accounts.audit import SYSTEM
+from hindsight_site.accounts.enums import TokenScope
+from hindsight_site.accounts.models import Agent, Membership, Team, User
+from memories import actions as memory_actions
+from memories import scopes
+from memories.actions import Draft
+from memories.enums import Kind, Status
+from memories.models import Memory
+from reflection import actions as reflection_actions
+from reflection.actions import StepDraft, TraceDraft
+from reflection.models import Reflection, Trace
+
+PASSWORD = "correct horse battery"
+ALL_SCOPES = TokenScope.values
+
+
+class ApiClient(APIClient):
+    """REST framework's client with a token; posts JSON."""
+
+    team: Team
+    agent: Agent | None
+    secret: str
+
+
+def team(slug: str, owner: str) -> Team:
+    user = User.objects.create_user(owner, PASSWORD)
+    return accounts.create_team(by=SYSTEM, name=slug.title(), slug=slug, owner=user)
+
+
+def member(in_team: Team, email: str, role: str) -> User:
+    user = User.objects.create_user(email, PASSWORD)
+    Membership.objects.create(team=in_team, user=user, role=role)
+    return user
+
+
+def agent(in_team: Team, slug: str) -> Agent:
+    return scopes.add_agent(team=in_team, by=SYSTEM, slug=slug)
+
+
+def token(in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES) -> str:
+    _, secret = accounts.create_token(
+        team=in_team, by=SYSTEM, name="test", scopes=token_scopes, allowed=ALL_SCOPES, agent=bound_to
+    )
+    return secret
+
+
+def api_client(in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES) -> ApiClient:
+    client = ApiClient()
+    client.team, client.agent, client.secret = in_team, bound_to, token(in_team, bound_to, token_scopes)
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {client.secret}")
+    return client
+
+
+def memory(of: Agent, content: str = "Run the migrations before the tests.", **fields: Any) -> Memory:
+    """A memory in the agent's private scope; `status` is set directly when given."""
+    status = fields.pop("status", None)
+    draft = Draft(**{"kind": Kind.FACT, "content": content, **fields})
+    done = memory_actions.remember(
+        team=of.team, by=SYSTEM, scope=scopes.private_of(of.team, of), draft=draft, agent=of
+    )
+    if status is not None and status != Status.ACTIVE:
+        Memory.objects.of(of.team).filter(pk=done.memory.pk).update(status=status, updated_at=timezone.now())
+        done.memory.refresh_from_db()
+    return done.memory
+
+
+def failing_then_fixed() -> tuple[StepDraft, ...]:
+    """A tool call that fails, changes one argument, and works."""
+    return (
+        StepDraft(role="user", content="Export the March invoices as CSV."),
+        StepDraft(role="assistant", kind="tool_call", tool="export", arguments={"month": "March", "format": "csv"}),
+        StepDraft(
+            role="tool", kind="tool_result", tool="export", is_error=True,
+            content="Error: month must be given as YYYY-MM, got 'March'",
+        ),
+        StepDraft(role="assistant", kind="tool_call", tool="export", arguments={"month": "2026-03", "format": "csv"}),
+        StepDraft(role="tool", kind="tool_result", tool="export", content='{"rows": 412, "file": "invoices.csv"}'),
+        StepDraft(role="assistant", content="The 412 March invoices are in invoices.csv."),
+    )
+
+
+def trace(of: Agent, outcome: str = "succeeded", **fields: Any) -> tuple[Trace, Reflection | None]:
+    """A recorded trace; by default one with an error, its fix and an end."""
+    given = {"task": "Export the March invoices as CSV", "steps": failing_then_fixed(), "outcome": outcome}
+    return reflection_actions.record_trace(team=of.team, by=SYSTEM, agent=of, draft=TraceDraft(**{**given, **fields}))
