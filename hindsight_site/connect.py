@@ -99,7 +99,7 @@ def lights_of(agent: Agent, tokens: list[ApiToken]) -> list[Light]:
         return rows.filter(agent=agent).order_by("created_at").values_list("created_at", flat=True).first()
 
     return [
-        Light("Called", max(calls, default=None), "Any request with one of the tokens below."),
+        Light("Called", max(calls, default=None), "Any request with one of its tokens."),
         Light("Sent a trace", first(Trace.objects.of(agent.team)), "What it did on a task, step by step."),
         Light(
             "Learned something",

@@ -33,8 +33,14 @@ class Waiting:
 
     icon: str
     count: int
-    text: str
+    one: str
+    many: str
     url: str
+
+    @property
+    def text(self) -> str:
+        """What it is, in the singular or the plural."""
+        return self.one if self.count == 1 else self.many
 
 
 @require_GET
@@ -54,7 +60,7 @@ def overview(request: TeamRequest) -> HttpResponse:
         "acceptance": acceptance(team, since),
         "reflections": runs,
         "written": written(team, since, days),
-        "waiting": waiting(team, runs),
+        "waiting": waiting(team, live, runs),
         "latest": Memory.objects.of(team)
         .filter(status__in=policies.LIVE)
         .exclude(tier=Tier.WORKING)
@@ -66,14 +72,19 @@ def overview(request: TeamRequest) -> HttpResponse:
 
 
 def live_memories(team: Team) -> dict[str, Any]:
-    """Count what can be recalled now, by kind and tier."""
+    """Count what can be recalled now by kind and tier, and what waits: in quarantine, or flagged."""
+    is_live = Q(status__in=policies.LIVE)
     rows = (
         Memory.objects.of(team)
-        .filter(status__in=policies.LIVE)
-        .values_list("kind", "tier")
-        .annotate(count=Count("id"))
+        .filter(is_live | Q(status=Status.QUARANTINED))
+        .values("kind", "tier")
+        .annotate(
+            live=Count("id", filter=is_live),
+            flagged=Count("id", filter=is_live & Q(needs_review=True)),
+            quarantined=Count("id", filter=Q(status=Status.QUARANTINED)),
+        )
     )
-    counts = {(kind, tier): count for kind, tier, count in rows}
+    counts = {(row["kind"], row["tier"]): row["live"] for row in rows}
     tiers = [(tier, sum(counts.get((kind, tier), 0) for kind in Kind)) for tier in Tier]
     table = [
         {
@@ -86,10 +97,16 @@ def live_memories(team: Team) -> dict[str, Any]:
     most = max((row["total"] for row in table), default=0) or 1
     for row in table:
         # 0..100 of the widest row, split by tier
-        row["widths"] = [round(100 * cell / most, 2) for cell in row["cells"]]
-        row["offsets"] = [round(sum(row["widths"][:i]), 2) for i in range(len(row["widths"]))]
-        row["segments"] = list(zip(Tier, row["cells"], row["offsets"], row["widths"], strict=True))
-    return {"table": table, "tiers": tiers, "total": sum(count for _, count in tiers)}
+        widths = [round(100 * cell / most, 2) for cell in row["cells"]]
+        offsets = [round(sum(widths[:i]), 2) for i in range(len(widths))]
+        row["segments"] = list(zip(Tier, row["cells"], offsets, widths, strict=True))
+    return {
+        "table": table,
+        "tiers": tiers,
+        "total": sum(count for _, count in tiers),
+        "flagged": sum(row["flagged"] for row in rows),
+        "quarantined": sum(row["quarantined"] for row in rows),
+    }
 
 
 def recalls(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
@@ -185,12 +202,8 @@ def written(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
     return {"total": plot.total, "plot": plot}
 
 
-def waiting(team: Team, runs: dict[str, Any]) -> list[Waiting]:
+def waiting(team: Team, live: dict[str, Any], runs: dict[str, Any]) -> list[Waiting]:
     """Return what needs a person, most pressing first; nothing that is zero."""
-    memories = Memory.objects.of(team).aggregate(
-        quarantined=Count("id", filter=Q(status=Status.QUARANTINED)),
-        flagged=Count("id", filter=Q(needs_review=True, status__in=policies.LIVE)),
-    )
     batch = (
         ReviewBatch.objects.of(team)
         .filter(status=BatchStatus.OPEN)
@@ -202,18 +215,39 @@ def waiting(team: Team, runs: dict[str, Any]) -> list[Waiting]:
     listed = reverse("memories")
     all_of_it = [
         Waiting(
-            "review", batch.left if batch else 0, "memories of this week’s sample to judge", reverse("review")
+            "review",
+            batch.left if batch else 0,
+            "memory of this week’s sample to judge",
+            "memories of this week’s sample to judge",
+            reverse("review"),
         ),
         Waiting(
             "quarantined",
-            memories["quarantined"],
+            live["quarantined"],
+            "memory in quarantine: harmless or not?",
             "memories in quarantine: harmless or not?",
             f"{listed}?status=quarantined",
         ),
-        Waiting("flag", memories["flagged"], "memories flagged for review", f"{listed}?needs_review=1"),
-        Waiting("warning", contested, "contradictions that nobody has settled", f"{listed}?needs_review=1"),
         Waiting(
-            "failed", runs["failed"], "reflections that failed", f"{reverse('traces')}?reflection=failed"
+            "flag",
+            live["flagged"],
+            "memory flagged for review",
+            "memories flagged for review",
+            f"{listed}?needs_review=1",
+        ),
+        Waiting(
+            "warning",
+            contested,
+            "contradiction that nobody has settled",
+            "contradictions that nobody has settled",
+            f"{listed}?needs_review=1",
+        ),
+        Waiting(
+            "failed",
+            runs["failed"],
+            "reflection that failed",
+            "reflections that failed",
+            f"{reverse('traces')}?reflection=failed",
         ),
     ]
     return [entry for entry in all_of_it if entry.count]

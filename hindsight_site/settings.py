@@ -287,5 +287,6 @@ LOGGING = {
         "django": {"level": LOG_LEVEL},
         "django.request": {"level": "ERROR"},  # 4xx are the caller's and answered in full
         "httpx": {"level": "WARNING"},
+        "django-q": {"level": "WARNING"},  # our own rows tell what became of a job
     },
 }

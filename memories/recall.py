@@ -90,7 +90,12 @@ class _Scored:
 
 
 def recall(
-    *, team: Team, agent: Agent | None, scopes: Sequence[Scope], question: Question, token: ApiToken | None = None
+    *,
+    team: Team,
+    agent: Agent | None,
+    scopes: Sequence[Scope],
+    question: Question,
+    token: ApiToken | None = None,
 ) -> Answer:
     """Find what matters in `scopes`, best first, and leave a receipt. Raises `Invalid`."""
     started = time.perf_counter()

@@ -55,5 +55,7 @@ def _count(team: Team, memory_ids: list) -> None:
     rows = Memory.objects.of(team).filter(pk__in=memory_ids)
     list(rows.order_by("pk").select_for_update(of=("self",), no_key=True).values_list("pk", flat=True))
     rows.update(
-        access_count=F("access_count") + 1, unused_streak=F("unused_streak") + 1, last_accessed_at=timezone.now()
+        access_count=F("access_count") + 1,
+        unused_streak=F("unused_streak") + 1,
+        last_accessed_at=timezone.now(),
     )

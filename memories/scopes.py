@@ -146,7 +146,12 @@ def writable(team: Team, agent: Agent | None, slug: str = "") -> Scope:
 
 @transaction.atomic
 def change(
-    *, team: Team, by: Actor, scope: Scope, name: str | None = None, description: str | None = None,
+    *,
+    team: Team,
+    by: Actor,
+    scope: Scope,
+    name: str | None = None,
+    description: str | None = None,
     review_mode: str | None = None,
 ) -> Scope:
     """Rename or describe a scope, or change how its new memories are reviewed."""

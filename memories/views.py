@@ -25,7 +25,7 @@ from memories.models import Evidence, Feedback, Memory, RecallHit, Relation, Rev
 LIVE = "live"  # the list's default: what counts as known now
 ANY = "any"
 STATUS_CHOICES = [(ANY, "Any but forgotten"), *Status.choices]
-SHOWN = 20  # recalls, revisions and audit events on the page of one memory
+SHOWN = 12  # recalls, revisions and audit events on the page of one memory
 
 
 @require_GET

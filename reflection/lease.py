@@ -48,7 +48,9 @@ def claim(team: Team, reflection_id: uuid.UUID) -> Claim | None:
             return None
         won = (
             Reflection.objects.of(team)
-            .filter(due | abandoned, pk=reflection_id, fence=fence, attempts__lt=settings.REFLECTION_MAX_ATTEMPTS)
+            .filter(
+                due | abandoned, pk=reflection_id, fence=fence, attempts__lt=settings.REFLECTION_MAX_ATTEMPTS
+            )
             .update(
                 status=ReflectionStatus.RUNNING,
                 fence=fence + 1,

@@ -158,7 +158,11 @@ def _quarantine_reason(candidate: Candidate, suspicious: dict[int, str]) -> str:
 
 
 def _finish(
-    claim: Claim, material: Material, distilled: Distilled, judged: list[Judged], refused: list[dict[str, str]]
+    claim: Claim,
+    material: Material,
+    distilled: Distilled,
+    judged: list[Judged],
+    refused: list[dict[str, str]],
 ) -> str:
     """Write the memories and the end state in one transaction that holds the fence."""
     with team_transaction(claim.team):
@@ -200,19 +204,34 @@ def _effect(done: memory_actions.Remembered, item: Judged) -> str:
 def _draft(material: Material, distilled: Distilled, item: Judged, steps: dict[int, Any]) -> Draft:
     candidate = item.candidate
     return Draft(
-        content=candidate.content, kind=candidate.kind, tier=candidate.tier, structure=dict(candidate.structure),
-        confidence=candidate.confidence, tags=candidate.tags, environment=material.trace.environment,
-        failure_class=candidate.failure_class, session_id=material.trace.session_id, source="reflection",
-        occurred_at=material.trace.ended_at, distiller=distilled.distiller, model=distilled.model,
-        prompt_version=distilled.prompt_version, quarantine_reason=item.quarantine_reason,
+        content=candidate.content,
+        kind=candidate.kind,
+        tier=candidate.tier,
+        structure=dict(candidate.structure),
+        confidence=candidate.confidence,
+        tags=candidate.tags,
+        environment=material.trace.environment,
+        failure_class=candidate.failure_class,
+        session_id=material.trace.session_id,
+        source="reflection",
+        occurred_at=material.trace.ended_at,
+        distiller=distilled.distiller,
+        model=distilled.model,
+        prompt_version=distilled.prompt_version,
+        quarantine_reason=item.quarantine_reason,
         evidence=tuple(_evidence(material.trace, quote, steps[quote.step]) for quote in candidate.quotes),
     )
 
 
 def _evidence(trace: Trace, quote: Quote, step: Any) -> EvidenceDraft:
     return EvidenceDraft(
-        trace_id=trace.pk, step_id=step.pk, step_sequence=quote.step, role=step.role,
-        start=quote.start, end=quote.end, quote=quote.text,
+        trace_id=trace.pk,
+        step_id=step.pk,
+        step_sequence=quote.step,
+        role=step.role,
+        start=quote.start,
+        end=quote.end,
+        quote=quote.text,
     )
 
 
@@ -239,4 +258,3 @@ def _fail(claim: Claim, message: str, *, retryable: bool, wait: float | None) ->
             return reflection.status
     except LeaseLost:
         return ""
-

@@ -55,10 +55,14 @@ def _bury(team: Team) -> int:
     return (
         Reflection.objects.of(team)
         .filter(
-            status=ReflectionStatus.RUNNING, lease_until__lt=now, attempts__gte=settings.REFLECTION_MAX_ATTEMPTS
+            status=ReflectionStatus.RUNNING,
+            lease_until__lt=now,
+            attempts__gte=settings.REFLECTION_MAX_ATTEMPTS,
         )
         .update(
-            status=ReflectionStatus.FAILED, finished_at=now, lease_until=None,
+            status=ReflectionStatus.FAILED,
+            finished_at=now,
+            lease_until=None,
             error="Its worker died at every attempt. Ask for a new reflection to try again.",
         )
     )

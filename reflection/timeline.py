@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from reflection.enums import StepKind
 
-LONG = 1_500  # characters; a longer text is folded
-LEAD = 500  # what is shown of a folded text, and of what stands beside a quote
+LONG = {
+    True: 1_500,
+    False: 700,
+}  # characters; a longer text is folded, what was said later than what was printed
+LEAD = {True: 500, False: 280}  # what is shown of a folded text
 COLUMNS = 240  # at most so many columns in the strip
 FLOOR = 56  # where the strip's columns stand; marks lie beneath
 
@@ -60,26 +63,27 @@ def _merged(spans: Sequence[Span], length: int) -> list[tuple[int, int]]:
     return merged
 
 
-def folded(cut: Sequence[Part]) -> list[Part] | None:
+def folded(cut: Sequence[Part], *, said: bool) -> list[Part] | None:
     """Return a short form of a long text that keeps every quote whole, or None when it is short anyway."""
-    if sum(len(part.text) for part in cut) <= LONG:
+    if sum(len(part.text) for part in cut) <= LONG[said]:
         return None
     last = len(cut) - 1
     return [
-        part if part.quoted else Part(_shortened(part.text, i == 0, i == last), quoted=False)
+        part if part.quoted else Part(_shortened(part.text, LEAD[said], i == 0, i == last), quoted=False)
         for i, part in enumerate(cut)
     ]
 
 
-def _shortened(text: str, first: bool, last: bool) -> str:
+def _shortened(text: str, lead: int, first: bool, last: bool) -> str:
     """Keep what stands next to a quote; of a text without quotes, its beginning."""
-    if len(text) <= LEAD:
+    half = lead // 2
+    if len(text) <= lead:
         return text
     if first and not last:
-        return "…" + text[-LEAD // 2 :]
+        return "…" + text[-half:]
     if last:
-        return text[: LEAD if first else LEAD // 2] + "…"
-    return text[: LEAD // 2] + " … " + text[-LEAD // 2 :]
+        return text[: lead if first else half] + "…"
+    return text[:half] + " … " + text[-half:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,5 +133,5 @@ def _column(
 
 
 def is_said(kind: str) -> bool:
-    """Whether a step was said by somebody, as against printed by a program."""
-    return kind in (StepKind.MESSAGE, StepKind.THOUGHT)
+    """Whether the text of a step was said by somebody, as against printed by a program."""
+    return kind in (StepKind.MESSAGE, StepKind.THOUGHT, StepKind.TOOL_CALL)

@@ -40,10 +40,11 @@ def decide(trace: TraceForm) -> Trigger:
         return Trigger(True, f"{steps} steps, more than {STEPS}")
     if calls > CALLS:
         return Trigger(True, f"{calls} tool calls, more than {CALLS}")
+    little = f"{trace.outcome} in {_count(steps, 'step')} with {_count(calls, 'tool call')}"
     return Trigger(
         False,
-        f"{trace.outcome} in {_count(steps, 'step')} with {_count(calls, 'tool call')}: too little to learn from "
-        f"(it takes more than {STEPS} steps, more than {CALLS} tool calls, a failure or a wish to remember)",
+        f"{little}: too little to learn from (it takes more than {STEPS} steps, "
+        f"more than {CALLS} tool calls, a failure or a wish to remember)",
     )
 
 

@@ -148,13 +148,15 @@ def moment_of(step: Step, quotes: list[Evidence]) -> Moment:
     spans = [timeline.Span(quote.start, quote.end) for quote in quotes if quote.step_id == step.pk]
     # Quotes are counted in `step.text`; a call without them reads better as its arguments.
     bare_call = not step.content and not spans and step.arguments
-    cut = [] if bare_call else timeline.parts(step.text, spans)
+    cut = [] if bare_call else timeline.parts(step.text.rstrip(), spans)
+    # A call's own words were said; its bare form `tool({…})` was not.
+    said = timeline.is_said(step.kind) and bool(step.content)
     return Moment(
         step=step,
         parts=cut,
-        short=timeline.folded(cut),
+        short=timeline.folded(cut, said=said),
         quotes=quotes,
-        said=timeline.is_said(step.kind),
+        said=said,
         arguments=json.dumps(step.arguments, ensure_ascii=False, indent=2)
         if step.arguments and not spans
         else "",

@@ -48,8 +48,12 @@ _ENGLISH = re.compile(
 )
 _QUESTION = re.compile(
     r"^\W*(?:(?:and|so|but)\s+)?(?:do|did|don['’]?t|didn['’]?t) (?:you|i"
-    r"|we)\b[^?]*\bremember\b|^\W*remember\b[^?]*\?\s*$", re.I)
-_POLITE = re.compile(r"\b(?:can|could|would|will) you (?:please |also |just )?remember\b(?P<rest>[^?]*)\?", re.IGNORECASE)
+    r"|we)\b[^?]*\bremember\b|^\W*remember\b[^?]*\?\s*$",
+    re.I,
+)
+_POLITE = re.compile(
+    r"\b(?:can|could|would|will) you (?:please |also |just )?remember\b(?P<rest>[^?]*)\?", re.IGNORECASE
+)
 _POLITE_WISH = re.compile(r"\s+(?:that i|that my|that we|that our|this|to|for next time)\b", re.IGNORECASE)
 _CHINESE = re.compile(
     r"(?:请|麻烦|帮我|给我|替我|务必|一定要?|你要?|您要?|希望你|要|，|,|：|:|。|^|\s|也|并"
@@ -74,14 +78,19 @@ _LINK = (
 )
 _CLAUSE_START = re.compile(
     rf"(?:remember|forget|in mind|note of|\bnote\b|memory|记住|记得|记下来?|记一下|记好|牢记"
-    rf"|忘(?:了|记|掉)?){_LINK}", re.IGNORECASE
+    rf"|忘(?:了|记|掉)?){_LINK}",
+    re.IGNORECASE,
 )
 _CLAUSE_LATER = re.compile(rf"(?:for future reference|next time|later|in future|记忆){_LINK}", re.IGNORECASE)
-_STANDING = re.compile(r"^\W*(?:from now on|for future reference|(?:从现在起|从今以后|今后|以后))", re.IGNORECASE)
+_STANDING = re.compile(
+    r"^\W*(?:from now on|for future reference|(?:从现在起|从今以后|今后|以后))", re.IGNORECASE
+)
 _SAYS_SOMETHING = re.compile(r"[A-Za-z]{2,}(?:\W+[A-Za-z0-9]+)+|[\u3400-\u9fff]{3,}")
 _PRONOUN_ONLY = re.compile(
     r"^(?:it|this|that|these|those|them|the above|everything|all of (?:this|that)|这些?|那些?"
-    r"|以上)\W*$", re.IGNORECASE)
+    r"|以上)\W*$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +135,7 @@ def _clause(sequence: int, text: str, start: int, end: int) -> Quote | None:
     if found is None:
         return None
     at, stop = _trimmed(text, start + found.end(), end)
-    words = text[at:stop].strip(" .。!！?？,，\"”")
+    words = text[at:stop].strip(' .。!！?？,，"”')
     if not _SAYS_SOMETHING.search(words) or _PRONOUN_ONLY.match(words):
         told_after = sentence.rstrip().endswith((":", "："))
         between = (end, len(text)) if told_after else (0, start)

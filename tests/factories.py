@@ -18,7 +18,7 @@ from memories.actions import Draft
 from memories.enums import Kind, Status
 from memories.models import Memory
 from reflection import actions as reflection_actions
-from reflection.actions import StepDraft, TraceDraft
+from reflection.drafts import StepDraft, TraceDraft
 from reflection.models import Reflection, Trace
 
 PASSWORD = "correct horse battery"
@@ -79,13 +79,22 @@ def failing_then_fixed() -> tuple[StepDraft, ...]:
     """A tool call that fails, changes one argument, and works."""
     return (
         StepDraft(role="user", content="Export the March invoices as CSV."),
-        StepDraft(role="assistant", kind="tool_call", tool="export", arguments={"month": "March", "format": "csv"}),
         StepDraft(
-            role="tool", kind="tool_result", tool="export", is_error=True,
+            role="assistant", kind="tool_call", tool="export", arguments={"month": "March", "format": "csv"}
+        ),
+        StepDraft(
+            role="tool",
+            kind="tool_result",
+            tool="export",
+            is_error=True,
             content="Error: month must be given as YYYY-MM, got 'March'",
         ),
-        StepDraft(role="assistant", kind="tool_call", tool="export", arguments={"month": "2026-03", "format": "csv"}),
-        StepDraft(role="tool", kind="tool_result", tool="export", content='{"rows": 412, "file": "invoices.csv"}'),
+        StepDraft(
+            role="assistant", kind="tool_call", tool="export", arguments={"month": "2026-03", "format": "csv"}
+        ),
+        StepDraft(
+            role="tool", kind="tool_result", tool="export", content='{"rows": 412, "file": "invoices.csv"}'
+        ),
         StepDraft(role="assistant", content="The 412 March invoices are in invoices.csv."),
     )
 
@@ -93,4 +102,6 @@ def failing_then_fixed() -> tuple[StepDraft, ...]:
 def trace(of: Agent, outcome: str = "succeeded", **fields: Any) -> tuple[Trace, Reflection | None]:
     """A recorded trace; by default one with an error, its fix and an end."""
     given = {"task": "Export the March invoices as CSV", "steps": failing_then_fixed(), "outcome": outcome}
-    return reflection_actions.record_trace(team=of.team, by=SYSTEM, agent=of, draft=TraceDraft(**{**given, **fields}))
+    return reflection_actions.record_trace(
+        team=of.team, by=SYSTEM, agent=of, draft=TraceDraft(**{**given, **fields})
+    )

@@ -7,7 +7,9 @@ from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 schema = SpectacularAPIView.as_view(
-    authentication_classes=[], permission_classes=[], renderer_classes=[OpenApiJsonRenderer, OpenApiYamlRenderer]
+    authentication_classes=[],
+    permission_classes=[],
+    renderer_classes=[OpenApiJsonRenderer, OpenApiYamlRenderer],
 )
 
 # Swagger UI writes style attributes; its script comes in a file of ours.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from rest_framework.exceptions import NotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from hindsight_site.refusals import FieldError, Invalid
 
 MAX_LIMIT = 200
+CURSOR = re.compile(r"[A-Za-z0-9+/=_-]{1,500}")
 
 
 class NewestFirst(CursorPagination):
@@ -30,8 +35,22 @@ class NewestFirst(CursorPagination):
         return int(given)
 
     def decode_cursor(self, request: Request) -> Any:
+        given = request.query_params.get(self.cursor_query_param)
+        if given is not None and not CURSOR.fullmatch(given):
+            raise not_ours()
         try:
             return super().decode_cursor(request)
-        except Exception:
-            message = "is not one that we gave out; start again without it."
-            raise Invalid(f"cursor {message}", errors=(FieldError("cursor", message),)) from None
+        except NotFound:
+            raise not_ours() from None
+
+    def paginate_queryset(self, queryset: QuerySet, request: Request, view: Any = None) -> list[Any]:
+        try:
+            return super().paginate_queryset(queryset, request, view)
+        except (ValidationError, ValueError):  # a position that is not of the column's type
+            raise not_ours() from None
+
+
+def not_ours() -> Invalid:
+    """The refusal of a cursor that we did not give out."""
+    message = "is not one that we gave out; start again without it."
+    return Invalid(f"cursor {message}", errors=(FieldError("cursor", message),))

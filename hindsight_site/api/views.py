@@ -36,7 +36,10 @@ def read_input(serializer: type[Serializer], data: Any) -> dict[str, Any]:
 
 
 def page(
-    request: Request, rows: QuerySet, serialize: Callable[[list[Any]], list[Any]], ordering: tuple[str, str] = ("-created_at", "-id")
+    request: Request,
+    rows: QuerySet,
+    serialize: Callable[[list[Any]], list[Any]],
+    ordering: tuple[str, str] = ("-created_at", "-id"),
 ) -> Response:
     """Return one page of `rows` as `{results, next, previous}`."""
     paginator = NewestFirst()

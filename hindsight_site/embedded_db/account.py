@@ -100,14 +100,17 @@ def own(account: Account, folder: Path) -> None:
         folder.chmod(0o700)
 
 
+def can_enter(account: Account, folder: Path) -> bool:
+    """Whether `account` gets to `folder` by its path."""
+    return account.run(["/bin/sh", "-c", 'cd "$1"', "sh", folder], cwd=Path("/")).returncode == 0
+
+
 def path_for(account: Account, folder: Path) -> str:
     """How a process of `account` that was started inside `folder` names it.
 
     Raises EmbeddedDatabaseError where the user cannot enter it and the system offers no way around.
     """
-    if not account.switch:
-        return str(folder)
-    if account.run(["/bin/sh", "-c", 'cd "$1"', "sh", folder], cwd=Path("/")).returncode == 0:
+    if can_enter(account, folder):
         return str(folder)
     if sys.platform == "linux" and Path(_WORKING_DIRECTORY).exists():
         return _WORKING_DIRECTORY

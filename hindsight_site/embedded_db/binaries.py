@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
-from hindsight_site.embedded_db.account import Account
+from hindsight_site.embedded_db.account import Account, can_enter
 from hindsight_site.embedded_db.errors import EmbeddedDatabaseError
 from hindsight_site.embedded_db.folder import locked
 
@@ -115,24 +115,16 @@ def usable_tree(source: Source, account: Account, places: Sequence[Path]) -> Tre
 
     Raises EmbeddedDatabaseError when there is none.
     """
-    homes = [place / source.name / source.inside for place in places]
-    reason = ""
-    for home in ([source.place] if source.place else []) + [home for home in homes if home.exists()]:
-        tree, reason = _tried(home, account)
+    tree, reason = _tried(source.place, account) if source.place else (None, "")
+    for place in places:
         if tree:
-            return tree
-    for place, home in zip(places, homes, strict=True):
+            break
         try:
-            place.mkdir(mode=0o755, parents=True, exist_ok=True)
-            with locked(place / "copy.lock"):
-                tree, reason = _tried(home, account)
-                if not tree:  # else another process has just copied it
-                    _copy_to(source, place)
-                    tree, reason = _tried(home, account)
+            tree, reason = _copied(source, account, place)
         except OSError as error:
-            tree, reason = None, str(error)
-        if tree:
-            return tree
+            reason = str(error)
+    if tree:
+        return tree
     raise EmbeddedDatabaseError(
         f"the PostgreSQL programs cannot be run ({reason}): choose another folder with --data-dir,"
         " or set DATABASE_URL"
@@ -153,9 +145,21 @@ def _tried(home: Path, account: Account) -> tuple[Tree | None, str]:
     return Tree(home, found.group(1)), ""
 
 
+def _copied(source: Source, account: Account, place: Path) -> tuple[Tree | None, str]:
+    """The copy in `place`, made unless it is there already; or the reason why `account` cannot run it."""
+    home = place / source.name / source.inside
+    place.mkdir(mode=0o755, parents=True, exist_ok=True)
+    place.chmod(0o755)
+    if not can_enter(account, place):
+        return None, f"no access to {place}"
+    with locked(place / "copy.lock"):
+        if not _tried(home, account)[0]:
+            _copy_to(source, place)
+        return _tried(home, account)
+
+
 def _copy_to(source: Source, place: Path) -> None:
     """Put a copy, readable for everybody, into `place`. It appears complete or not at all."""
-    place.chmod(0o755)
     with tempfile.TemporaryDirectory(dir=place, prefix="new-") as temporary:
         copy = Path(temporary) / source.name
         copy.mkdir()

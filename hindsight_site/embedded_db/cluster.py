@@ -147,7 +147,13 @@ def _provision(new: Path, data: str, tree: Tree, account: Account, connection: C
     if any(tree.home.glob("share/**/extension/btree_gin.control")):
         statements.insert(3, "CREATE EXTENSION btree_gin")
     command: list[str | Path] = [tree.program("postgres"), "--single", "-D", data, "-c", "exit_on_error=on"]
-    command += ["-c", "logging_collector=off", "template1"]
+    command += [
+        "-c",
+        "logging_collector=off",
+        "-c",
+        "fsync=off",
+        "template1",
+    ]  # `create` syncs it all at the end
     _run(command, new, tree, account, text="".join(f"{statement}\n" for statement in statements))
 
 

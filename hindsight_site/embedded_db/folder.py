@@ -158,9 +158,12 @@ def take_lease(folder: Folder) -> bool:
 
     Call it inside `starting`, so that nobody is stopping the server meanwhile.
     """
-    if folder.root in _leases:
-        return False
     descriptor = open_private(folder.lease_lock, os.O_RDWR)
+    held = _leases.get(folder.root)
+    if held is not None and os.path.sameopenfile(held, descriptor):
+        os.close(descriptor)
+        return False
+    drop_lease(folder)  # of a folder that was deleted and made anew
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     _leases[folder.root] = descriptor
     return True

@@ -28,7 +28,7 @@ _PORTS = range(20000, 32000)
 
 _READY_TIMEOUT = 300.0  # seconds; covers recovery after a crash
 _STOP_TIMEOUT = 60.0  # seconds for a fast shutdown with its checkpoint
-_GRACE = 3.0  # seconds that processes without a postmaster get to end by themselves
+_GRACE = 2.0  # seconds that processes without a postmaster get to end by themselves
 _POLL = 0.02  # seconds
 
 

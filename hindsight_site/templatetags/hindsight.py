@@ -10,7 +10,7 @@ from typing import Any
 
 from django import template
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -22,13 +22,13 @@ register = template.Library()
 
 ICONS = Path(__file__).resolve().parent.parent / "static" / "icons"
 
-# Title, the view's name, icon, and what the address starts with.
+# Title, and the name of the view, which is the name of the icon too.
 NAVIGATION = (
-    ("Overview", "overview", "overview", "/"),
-    ("Review", "review", "review", "/review/"),
-    ("Memories", "memories", "memories", "/memories/"),
-    ("Traces", "traces", "traces", "/traces/"),
-    ("Connect", "connect", "connect", "/connect/"),
+    ("Overview", "overview"),
+    ("Review", "review"),
+    ("Memories", "memories"),
+    ("Traces", "traces"),
+    ("Connect", "connect"),
 )
 
 
@@ -41,7 +41,7 @@ def _drawing(name: str) -> str:
 
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
-    """Draw an icon in the text's colour: `{% icon "check" %}`. With a label it speaks; without, it is silent."""
+    """Draw an icon in the text's colour: `{% icon "check" %}`. It speaks only with a label."""
     voice = format_html('role="img" aria-label="{}"', label) if label else mark_safe('aria-hidden="true"')  # noqa: S308
     return format_html(
         '<svg class="icon" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.75" '
@@ -53,7 +53,7 @@ def icon(name: str, label: str = "") -> SafeString:
 
 @register.inclusion_tag("components/mark.html")
 def mark(family: str, value: str, boxed: bool = False) -> dict[str, Any]:
-    """Show a state as icon and word: `{% mark "status" memory.status boxed=True %}`. See `hindsight_site.marks`."""
+    """Show a state as icon and word: `{% mark "status" memory.status boxed=True %}`."""
     return {"mark": mark_of(family, value), "boxed": boxed}
 
 
@@ -68,15 +68,15 @@ def navigation(context: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the main navigation: title, icon, url, and whether it leads to where we are."""
     request: HttpRequest | None = context.get("request")
     here = request.path if request else ""
-    entries = []
-    for title, name, drawing, prefix in NAVIGATION:
-        try:
-            url = reverse(name)
-        except NoReverseMatch:
-            continue
-        current = here == "/" if prefix == "/" else here.startswith(prefix)
-        entries.append({"title": title, "name": name, "icon": drawing, "url": url, "current": current})
-    return entries
+    return [
+        {
+            "title": title,
+            "icon": name,
+            "url": (url := reverse(name)),
+            "current": here == url if url == "/" else here.startswith(url),
+        }
+        for title, name in NAVIGATION
+    ]
 
 
 @register.filter
@@ -96,18 +96,19 @@ def dollars(value: float | None) -> str:
 @register.simple_tag
 def confidence(memory: Any) -> SafeString:
     """Draw a memory's confidence: the mean of Beta(alpha, beta) and the range that holds 80 % of it."""
-    belief = readable.belief(memory.confidence, memory.alpha, memory.beta)
+    likely = readable.likely(memory.confidence, memory.alpha, memory.beta)
     return format_html(
-        '<span class="confidence" title="{title}"><svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
+        '<span class="confidence" title="{title}">'
+        '<svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
         '<line class="rail" x1="0" x2="100" y1="6" y2="6" stroke-width="2" />'
         '<line class="band" x1="{low}" x2="{high}" y1="6" y2="6" stroke-width="6" stroke-linecap="butt" />'
         '<rect class="mean" x="{mean}" y="0" width="4" height="12" rx="1" /></svg>'
         '<span>{percent}</span><span class="visually-hidden">{title}</span></span>',
-        title=belief.in_words,
-        low=f"{belief.low * 100:.1f}",
-        high=f"{belief.high * 100:.1f}",
-        mean=f"{belief.mean * 96:.1f}",
-        percent=percent(belief.mean),
+        title=likely.in_words,
+        low=f"{likely.low * 100:.1f}",
+        high=f"{likely.high * 100:.1f}",
+        mean=f"{likely.mean * 96:.1f}",
+        percent=percent(likely.mean),
     )
 
 
@@ -157,6 +158,14 @@ def quote_in_context(text: str, start: int, end: int, lines: int = 2) -> SafeStr
     )
 
 
+@register.simple_tag
+def difference(before: str, after: str) -> SafeString:
+    """Show how one text became another, with <ins> and <del>."""
+    element = {"same": "{}", "added": "<ins>{}</ins>", "removed": "<del>{}</del>"}
+    pieces = readable.difference(before, after)
+    return format_html_join("", "{}", ((format_html(element[p.effect], p.text),) for p in pieces))
+
+
 @register.simple_tag(takes_context=True)
 def with_query(context: dict[str, Any], key: str, value: Any) -> str:
     """Return the query string of this page with one parameter set, or removed when the value is empty."""
@@ -166,6 +175,12 @@ def with_query(context: dict[str, Any], key: str, value: Any) -> str:
     if value not in ("", None):
         query[key] = value
     return f"?{query.urlencode()}" if query else "?"
+
+
+@register.filter
+def verb_words(verb: str) -> str:
+    """Put the verb of an audit event into words: "memory.verdict_undone" is "Verdict undone"."""
+    return verb.rpartition(".")[2].replace("_", " ").capitalize()
 
 
 @register.filter

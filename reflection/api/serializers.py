@@ -44,7 +44,11 @@ class TraceDocumented(TraceIn):
 
 class AppendIn(serializers.Serializer):
     sequence = serializers.IntegerField(
-        min_value=0, max_value=100_000, required=False, allow_null=True, default=None,
+        min_value=0,
+        max_value=100_000,
+        required=False,
+        allow_null=True,
+        default=None,
         help_text="The number of the first step. Left out: they go to the end.",
     )
 

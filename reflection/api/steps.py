@@ -9,8 +9,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from hindsight_site.refusals import FieldError, Invalid
-from reflection.actions import StepDraft
+from reflection.drafts import StepDraft, bad
 from reflection.enums import StepKind
 
 KNOWN = frozenset({"at", "role", "kind", "tool", "arguments", "content", "is_error", "extra"})
@@ -97,8 +96,3 @@ def _extra(path: str, item: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise bad(f"{path}.extra", "must be a JSON object.")
     return {**given, **unknown}
-
-
-def bad(field: str, message: str, code: str = "invalid") -> Invalid:
-    """A refusal that names one field."""
-    return Invalid(f"{field} {message}", errors=(FieldError(field, message, code),))

@@ -20,6 +20,7 @@ from hindsight_site.refusals import NotFound
 from reflection import actions
 from reflection.api import serializers as forms
 from reflection.api.steps import read_steps
+from reflection.drafts import TraceDraft
 from reflection.enums import TraceStatus
 from reflection.models import Reflection, Trace
 
@@ -58,8 +59,14 @@ class TracesView(TokenView):
     def get(self, request: Request) -> Response:
         """Traces, newest first, without their steps."""
         wanted = read_input(TraceFilters, request.query_params.dict())
-        exact = {"agent__slug": wanted["agent"], "status": wanted["status"], "session_id": wanted["session_id"]}
-        rows = own_traces(self.caller(request)).filter(**{name: value for name, value in exact.items() if value})
+        exact = {
+            "agent__slug": wanted["agent"],
+            "status": wanted["status"],
+            "session_id": wanted["session_id"],
+        }
+        rows = own_traces(self.caller(request)).filter(
+            **{name: value for name, value in exact.items() if value}
+        )
         return page(request, rows, lambda found: forms.TraceOut(found, many=True).data)
 
     @extend_schema(
@@ -72,14 +79,20 @@ class TracesView(TokenView):
         wanted = read_input(forms.TraceIn, request.data)
         agent = need_agent(caller, wanted.pop("agent"))
         trace, reflection = actions.record_trace(
-            team=caller.team, by=caller.actor, agent=agent, draft=_draft(wanted, request.data), token=caller.token
+            team=caller.team,
+            by=caller.actor,
+            agent=agent,
+            draft=_draft(wanted, request.data),
+            token=caller.token,
         )
-        return Response(written(trace, reflection), status=201, headers={"Location": f"/api/v1/traces/{trace.pk}"})
+        return Response(
+            written(trace, reflection), status=201, headers={"Location": f"/api/v1/traces/{trace.pk}"}
+        )
 
 
-def _draft(wanted: dict[str, Any], body: dict[str, Any]) -> actions.TraceDraft:
+def _draft(wanted: dict[str, Any], body: dict[str, Any]) -> TraceDraft:
     extra = {key: value for key, value in body.items() if key not in KNOWN}
-    return actions.TraceDraft(
+    return TraceDraft(
         **{**wanted, "outcome": wanted["outcome"] or "", "result": wanted["result"] or ""},
         steps=read_steps(body.get("steps", [])),
         extra=extra,

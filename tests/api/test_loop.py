@@ -61,7 +61,10 @@ def test_trace_to_lesson_to_recall_to_feedback(api) -> None:
 
     told = api.post(
         "/api/v1/feedback",
-        {"recall_id": answer["recall_id"], "items": [{"memory": lesson["memory"], "adopted": True, "success": True}]},
+        {
+            "recall_id": answer["recall_id"],
+            "items": [{"memory": lesson["memory"], "adopted": True, "success": True}],
+        },
     )
     assert told.status_code == 200
     memory = api.get(f"/api/v1/memories/{lesson['memory']}").json()
@@ -95,7 +98,11 @@ def test_reflecting_again_on_one_trace_does_not_count_as_support(api) -> None:
 
 
 def test_a_short_easy_trace_is_skipped_with_its_reason(api) -> None:
-    short = {"task": "Say hello", "outcome": "succeeded", "steps": [{"role": "assistant", "content": "Hello"}]}
+    short = {
+        "task": "Say hello",
+        "outcome": "succeeded",
+        "steps": [{"role": "assistant", "content": "Hello"}],
+    }
     reflection = api.post("/api/v1/traces", short).json()["reflection"]
     assert reflection["status"] == "skipped"
     assert reflection["reason"]
@@ -103,7 +110,11 @@ def test_a_short_easy_trace_is_skipped_with_its_reason(api) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["部署前请先运行数据库迁移脚本，否则登录会失败", "Deploy 🚀 with 👩‍💻 only after ✅ tests", "يجب تشغيل الاختبارات قبل النشر"],
+    [
+        "部署前请先运行数据库迁移脚本，否则登录会失败",
+        "Deploy 🚀 with 👩‍💻 only after ✅ tests",
+        "يجب تشغيل الاختبارات قبل النشر",
+    ],
     ids=["chinese", "emoji", "rtl"],
 )
 def test_any_script_comes_back_byte_equal_and_is_found(api, text: str) -> None:
@@ -128,6 +139,8 @@ def test_nothing_relevant_is_said_plainly(api) -> None:
 def test_every_write_leaves_an_audit_event(api) -> None:
     memory = api.post("/api/v1/memories", {"content": "Use the blue queue.", "kind": "fact"}).json()
     api.post(f"/api/v1/memories/{memory['id']}/demote", {"reason": "wrong"})
-    verbs = list(AuditEvent.objects.of(api.team).filter(object_id=memory["id"]).values_list("verb", flat=True))
+    verbs = list(
+        AuditEvent.objects.of(api.team).filter(object_id=memory["id"]).values_list("verb", flat=True)
+    )
     assert sorted(verbs) == ["memory.demoted", "memory.remembered"]
     assert "blue queue" not in str(list(AuditEvent.objects.of(api.team).values()))

@@ -50,7 +50,15 @@ def test_a_bad_trace_is_refused_clearly_and_stores_nothing(api, body, status, fi
 
 @pytest.mark.parametrize(
     ("raw", "status"),
-    [(rb'{"task": "x", "steps": [{"role": "user", "content": "\ud800"}]}', 422), (b"{", 422), (b'{"task": NaN}', 422), (b"[]", 422), (b"\xff\xfe", 422), (b"[" * 3000, 422), (b"x" * 5_000_000, 413)],
+    [
+        (rb'{"task": "x", "steps": [{"role": "user", "content": "\ud800"}]}', 422),
+        (b"{", 422),
+        (b'{"task": NaN}', 422),
+        (b"[]", 422),
+        (b"\xff\xfe", 422),
+        (b"[" * 3000, 422),
+        (b"x" * 5_000_000, 413),
+    ],
     ids=["surrogate", "half", "nan", "list", "not-utf8", "deep", "5MB"],
 )
 def test_a_bad_body_is_refused_clearly(api, raw, status) -> None:

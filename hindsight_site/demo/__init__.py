@@ -1,0 +1,74 @@
+"""A small set of realistic traces, and the loop run over them: trace → lesson → recall → verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db import transaction
+from django.utils import timezone
+
+from hindsight_site.accounts.audit import Actor, system
+from hindsight_site.accounts.models import Agent, Team
+from memories import recall, scopes
+from reflection import actions, pipeline
+from reflection.api.steps import read_steps
+from reflection.drafts import TraceDraft
+from reflection.enums import REFLECTION_OPEN
+from reflection.models import Reflection, Trace
+
+BY: Actor = system("demo")
+SESSION = "demo"
+QUESTIONS = (
+    "Export the May invoices of customer Fabrikam as CSV",
+    "Which namespace do I deploy the front end to on staging?",
+    "导入反馈表时文件无法解码怎么办？",
+    "What is the capital of Australia?",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One trace of the demo and how its reflection ended."""
+
+    trace: Trace
+    reflection: Reflection
+
+
+def drafts() -> list[TraceDraft]:
+    """Return the traces that ship with the product."""
+    rows = json.loads(Path(__file__).with_name("traces.json").read_text(encoding="utf-8"))
+    return [TraceDraft(**{**row, "steps": read_steps(row["steps"]), "session_id": SESSION}) for row in rows]
+
+
+def is_loaded(team: Team) -> bool:
+    """Whether the demo ran in this team before."""
+    return Trace.objects.of(team).filter(session_id=SESSION).exists()
+
+
+def tell(team: Team, agent: Agent) -> Iterator[Told]:
+    """Record each trace and see its reflection through, one after the other."""
+    for draft in drafts():
+        with transaction.atomic():
+            trace, reflection = actions.record_trace(team=team, by=BY, agent=agent, draft=draft)
+        assert reflection is not None  # noqa: S101 - every trace of the demo has an outcome
+        # A worker that runs beside us may be faster; whoever claims it does it, once.
+        while reflection.status in REFLECTION_OPEN:
+            pipeline.reflect(team, reflection.pk)
+            reflection.refresh_from_db()
+        yield Told(trace, reflection)
+
+
+def ask(team: Team, agent: Agent) -> Iterator[tuple[str, recall.Answer]]:
+    """Ask the demo's questions as the agent would."""
+    for question in QUESTIONS:
+        with transaction.atomic():
+            answer = recall.recall(
+                team=team,
+                agent=agent,
+                scopes=scopes.readable(team, agent),
+                question=recall.Question(query=question, at=timezone.now()),
+            )
+        yield question, answer

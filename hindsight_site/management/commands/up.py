@@ -1,0 +1,193 @@
+"""`manage.py up`: everything, in the foreground."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connections
+
+from hindsight_site import databases, running, schedules, supervisor
+from hindsight_site.demo_team import DemoTeam, ensure_demo_team
+from hindsight_site.embedded_db import EmbeddedDatabaseError
+from hindsight_site.running import Claim, Running
+from hindsight_site.schema_state import unapplied_migrations
+from hindsight_site.supervisor import CannotStart, Child, Program
+
+GRACE = 10.0  # seconds for requests and tasks to end; a task that is cut runs again after the next start
+READY_TIMEOUT = 120.0  # seconds
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - and where to reach them from here
+
+
+class Command(BaseCommand):
+    help = (
+        "Run everything in the foreground: the embedded database (unless DATABASE_URL is set), migrations, "
+        "a demo team, the web server, the worker and the schedule. Ctrl-C stops all of it."
+    )
+    requires_system_checks: list[str] = []  # noqa: RUF012 - Django's protocol
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+        parser.add_argument(
+            "--port", type=int, default=8000, help="0 for any free one (default: %(default)s)"
+        )
+        parser.add_argument("--data-dir", help="where the database, logs and keys are (default: var)")
+        parser.add_argument("--json", action="store_true", help="print one line of JSON when ready, no more")
+        parser.add_argument("--no-demo", action="store_true", help="create no demo team")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        children: list[Child] = []
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as it is under nohup
+                signal.signal(number, _interrupt)
+        try:
+            self.run(children, options)
+        except KeyboardInterrupt:
+            say("Stopping.")
+        except (CannotStart, running.AlreadyRunning, EmbeddedDatabaseError) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            supervisor.stop(children, GRACE)
+
+    def run(self, children: list[Child], options: dict[str, Any]) -> None:
+        """Start everything into `children`, show how to reach it, and keep it running."""
+        claim = _claim()
+        listener = supervisor.listen(options["host"], options["port"])
+        address = _reachable(listener)
+        url = "http://[{}]:{}".format(*address) if ":" in address[0] else "http://{}:{}".format(*address)
+        running.note(claim, Running(os.getpid(), url))
+        say(f"Starting. Data and logs are in {settings.DATA_DIR}.")
+        for program in programs(url, listener, claim):
+            children.append(supervisor.start(program))
+        prepare_database()  # while the children load their code
+        for child in children:
+            supervisor.release(child)
+        schedules.sync()
+        demo = None if options["no_demo"] else ensure_demo_team()
+        connections.close_all()
+        supervisor.wait_until_ready(children, address, READY_TIMEOUT)
+        self.stdout.write(as_json(url, demo) if options["json"] else as_text(url, demo))
+        self.stdout.flush()
+        supervisor.watch(children, Upkeep(claim, url, children), say)
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """What there is to do, each time round, beside watching the children."""
+
+    claim: Claim
+    url: str
+    children: list[Child]
+    noted: tuple[int, ...] = ()
+    trouble: str = ""
+
+    def __call__(self) -> bool:
+        """Note which children run, for the next `up`, and bring a database back that died.
+
+        Returns whether the children must be started anew, because the database has moved.
+        """
+        groups = tuple(child.process.pid for child in self.children)
+        if groups != self.noted:
+            running.note(self.claim, Running(os.getpid(), self.url, groups))
+            self.noted = groups
+        try:
+            moved, trouble = databases.keep(), ""
+        except EmbeddedDatabaseError as error:
+            moved, trouble = False, str(error)
+        if trouble and trouble != self.trouble:
+            say(trouble)
+        self.trouble = trouble
+        return moved
+
+
+def prepare_database() -> None:
+    """Start the embedded server unless there is a DATABASE_URL, and apply the migrations that it lacks."""
+    databases.ensure()
+    try:
+        if unapplied_migrations():
+            say("Bringing the database's tables up to date.")
+            call_command("migrate", verbosity=0, interactive=False)
+    except DatabaseError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CannotStart(
+            f"The database does not answer or cannot be brought up to date: {reason}"
+        ) from error
+
+
+def programs(url: str, listener: socket.socket, claim: Claim) -> tuple[Program, Program]:
+    """The web server and the worker, as programs that end with this process."""
+    environment = {"SITE_URL": url, **os.environ}
+    logs = settings.DATA_DIR / "logs"
+    command = (sys.executable, str(settings.BASE_DIR / "manage.py"))
+    bind = ("--bind", f"fd://{listener.fileno()}", "--grace", str(int(GRACE)))
+    return (
+        Program(
+            "web",
+            (*command, "web", *bind),
+            environment,
+            logs / "web.log",
+            open_files=(listener.fileno(), claim.children),
+        ),
+        Program(
+            "worker",
+            (*command, "worker"),
+            environment,
+            logs / "worker.log",
+            open_files=(claim.children,),
+            announces=True,
+        ),
+    )
+
+
+def as_json(url: str, demo: DemoTeam | None) -> str:
+    """One line for programs. Without a demo team its fields are null."""
+    access = {name: getattr(demo, name, None) for name in ("email", "password", "agent", "token")}
+    return json.dumps({"url": url, **access, "pid": os.getpid()})
+
+
+def as_text(url: str, demo: DemoTeam | None) -> str:
+    """The same for people."""
+    lines = ["", f"Hindsight is running at {url}", ""]
+    if demo:
+        lines += [
+            f"  Sign in as    {demo.email}",
+            f"  Password      {demo.password or '(the one you chose)'}",
+            f"  Agent         {demo.agent}",
+            f"  Agent token   {demo.token}",
+            "",
+        ]
+    return "\n".join([*lines, "Ctrl-C stops everything; what was learnt is kept.", ""])
+
+
+def say(line: str) -> None:
+    """Tell whoever watches. Standard output is for the address alone."""
+    sys.stderr.write(f"{line}\n")
+
+
+def _claim() -> Claim:
+    try:
+        return running.claim(settings.DATA_DIR)
+    except OSError as error:
+        reason = f"{error.strerror}: {error.filename}"
+        raise CannotStart(
+            f"The data folder cannot be used ({reason}): choose another with --data-dir."
+        ) from error
+
+
+def _reachable(listener: socket.socket) -> tuple[str, int]:
+    """Host and port at which this machine reaches the socket."""
+    host, port = listener.getsockname()[:2]
+    return ANY_ADDRESS.get(host, host), port
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
