@@ -29,7 +29,7 @@ from hindsight_site.embedded_db.folder import Connection, Folder
 __all__ = ["EmbeddedDatabaseError", "ensure_running", "start", "stop", "uri"]
 
 _ROLES = {"owner": cluster.OWNER, "app": cluster.APP, "superuser": cluster.SUPERUSER}
-_PORT_ATTEMPTS = 5
+_START_ATTEMPTS = 3  # somebody may be faster at the port, or kill the server while it starts
 
 
 def start(data_dir: Path) -> None:
@@ -141,15 +141,14 @@ def _launch(folder: Folder, connection: Connection | None) -> None:
     places = [folder.binaries, binaries.SYSTEM_CACHE] if runner.switch else [folder.binaries]
     tree = binaries.usable_tree(binaries.find_source(), runner, places)
     connection = _existing(folder, tree, runner, connection) or _created(folder, tree, runner, connection)
-    for _ in range(_PORT_ATTEMPTS):
+    for _ in range(_START_ATTEMPTS):
         if not server.is_port_free(connection.port):
             connection = replace(connection, port=server.choose_port())
             folders.write_connection(folder, connection)
         failure = server.run(folder, tree, runner, connection.port)
         if failure is None:
             return
-        if "TCP/IP socket" not in failure:  # else somebody was faster at the port
-            break
+        server.shut_down(folder)  # what is left of it
     raise EmbeddedDatabaseError(
         f"the embedded database did not start: {failure} (logs: {folder.database / 'log'})"
     )

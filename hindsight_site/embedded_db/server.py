@@ -165,12 +165,14 @@ def _launch(folder: Folder, tree: Tree, account: Account, port: int, claim: int)
 
 
 def _failure_reason(folder: Folder, since: datetime) -> str:
-    """The last complaint that the server logged after `since`, as one line."""
+    """The last complaint that the server logged after `since`, as one line; what it told clients aside."""
     lines = folder.start_log.read_text(errors="replace").splitlines()
     for log in (folder.database / "log").glob("*.log"):
         lines += [line for line in log.read_text(errors="replace").splitlines() if line >= f"{since:%F %T}"]
-    for level in (r"PANIC|FATAL", r"ERROR|error", r"WARNING"):
-        reasons = [found.group(1) for line in lines if (found := re.search(rf"\b(?:{level}): +(.*)", line))]
+    to_clients = "the database system is|terminating connection"
+    for level in ("PANIC|FATAL", "ERROR|error", "WARNING"):
+        complaint = re.compile(rf"\b(?:{level}): +(?!{to_clients})(.*)")
+        reasons = [found.group(1) for line in lines if (found := complaint.search(line))]
         if reasons:
             return reasons[-1]
     return lines[-1] if lines else "it gave no reason"
