@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from psycopg import conninfo
+from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError, conninfo
 
 
 def parameters(url: str, data_dir: Path) -> dict[str, Any]:
@@ -15,7 +16,7 @@ def parameters(url: str, data_dir: Path) -> dict[str, Any]:
 
     `url` is a postgresql:// URI; empty means the embedded server in `data_dir`. Before that server's
     first start there is no address yet: the parameters then name a database that cannot be reached,
-    so that commands without a database still run.
+    so that commands without a database still run. Raises ImproperlyConfigured when `url` is none.
     """
     if not url:
         from hindsight_site import embedded_db  # not needed, nor looked at, with a DATABASE_URL
@@ -24,7 +25,12 @@ def parameters(url: str, data_dir: Path) -> dict[str, Any]:
             url = embedded_db.uri(data_dir)
         except embedded_db.EmbeddedDatabaseError:
             url = "postgresql://127.0.0.1:1/embedded-database-not-started"
-    parts = {key: value for key, value in conninfo.conninfo_to_dict(url).items() if value is not None}
+    try:
+        parts = {key: value for key, value in conninfo.conninfo_to_dict(url).items() if value is not None}
+    except ProgrammingError as error:
+        raise ImproperlyConfigured(
+            "DATABASE_URL is not an address of the form postgresql://user:password@host/database."
+        ) from error
     return {
         "NAME": parts.pop("dbname", "hindsight"),
         "USER": parts.pop("user", ""),
@@ -50,13 +56,23 @@ def ensure() -> None:
     """
     from django.conf import settings
 
-    if not is_embedded():
-        return
-    from hindsight_site import embedded_db
+    if is_embedded():
+        from hindsight_site import embedded_db
 
-    embedded_db.start(settings.DATA_DIR)
-    follow()
-    atexit.register(_release, settings.DATA_DIR, os.getpid())
+        release_at_exit()
+        embedded_db.start(settings.DATA_DIR)
+        follow()
+
+
+def release_at_exit() -> None:
+    """Have the embedded server stopped when this process exits, unless another process uses it.
+
+    For a process that will call `ensure` in a while: whoever started the server may be killed before.
+    """
+    from django.conf import settings
+
+    if is_embedded():
+        atexit.register(_release, settings.DATA_DIR, os.getpid())
 
 
 def follow() -> bool:

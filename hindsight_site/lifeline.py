@@ -13,6 +13,8 @@ import signal
 import socket
 import sys
 import threading
+from types import FrameType
+from typing import NoReturn
 
 GO, READY = b"go\n", b"ready\n"
 
@@ -24,8 +26,10 @@ def hold(descriptor: int | None) -> socket.socket | None:
     ends, and each process forked from it when its own parent does.
 
     Call it from the main thread, early. On Linux the kernel watches. Elsewhere a thread does, and forked
-    processes are left to whoever supervises the process group.
+    processes are left to whoever supervises the process group. Until something else handles SIGTERM, it
+    ends this process with its exit hooks run.
     """
+    signal.signal(signal.SIGTERM, _exit)
     if sys.platform == "linux":
         os.register_at_fork(after_in_child=_kernel_watches)
     if descriptor is None:
@@ -50,6 +54,10 @@ def announce(line: socket.socket | None) -> None:
     """Tell the supervisor that this process does its work now."""
     if line is not None:
         line.sendall(READY)
+
+
+def _exit(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _kernel_watches() -> None:

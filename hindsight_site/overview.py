@@ -20,11 +20,12 @@ from hindsight_site.accounts.pages import TeamRequest, team_page
 from memories import policies
 from memories.enums import Kind, RecallStatus, RelationKind, Status, Tier
 from memories.models import Feedback, Memory, Recall, Relation
-from reflection.enums import REFLECTION_OPEN, BatchStatus, Decision, ItemState, ReflectionStatus, Stratum
-from reflection.models import Reflection, ReviewBatch, Trace, Verdict
-from reflection.review import statistics
+from reflection.enums import REFLECTION_OPEN, ReflectionStatus
+from reflection.models import Reflection, Trace
+from reflection.review import queries as review
 
-DAYS = 28  # how far the page looks back: four weeks, so that every weekday weighs the same
+WEEKS = 4
+DAYS = 7 * WEEKS  # how far the page looks back: whole weeks, so that every weekday weighs the same
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Waiting:
 def overview(request: TeamRequest) -> HttpResponse:
     """Live memories, recalls, reflections, judgements, and what needs a person."""
     team = request.team
-    since = timezone.now() - timedelta(days=DAYS)
+    now = timezone.now()
+    since = now - timedelta(days=DAYS)
     days = plots.days_until(timezone.localdate(), DAYS)
     live = live_memories(team)
     runs = reflections(team, since)
@@ -57,7 +59,7 @@ def overview(request: TeamRequest) -> HttpResponse:
         "live": live,
         "recalls": recalls(team, since, days),
         "feedback": feedback(team, since),
-        "acceptance": acceptance(team, since),
+        "acceptance": review.pooled(review.batch_lines(team, now, WEEKS)),
         "reflections": runs,
         "written": written(team, since, days),
         "waiting": waiting(team, live, runs),
@@ -150,23 +152,6 @@ def feedback(team: Team, since: datetime) -> dict[str, Any]:
     }
 
 
-def acceptance(team: Team, since: datetime) -> statistics.Share | None:
-    """The acceptance rate of the random sample, pooled over the page's weeks."""
-    rows = (
-        Verdict.objects.of(team)
-        .filter(undone_at=None, created_at__gte=since, item__stratum=Stratum.RANDOM)
-        .exclude(item__state=ItemState.VOID)
-        .values_list("decision")
-        .annotate(count=Count("id"))
-    )
-    counts = dict(rows)
-    return statistics.acceptance(
-        approved=counts.get(Decision.APPROVE, 0),
-        demoted=counts.get(Decision.DEMOTE, 0),
-        edited=counts.get(Decision.EDIT, 0),
-    )
-
-
 def reflections(team: Team, since: datetime) -> dict[str, Any]:
     """Count runs by state, with what they cost; the open ones whatever their age."""
     rows = (
@@ -204,19 +189,12 @@ def written(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
 
 def waiting(team: Team, live: dict[str, Any], runs: dict[str, Any]) -> list[Waiting]:
     """Return what needs a person, most pressing first; nothing that is zero."""
-    batch = (
-        ReviewBatch.objects.of(team)
-        .filter(status=BatchStatus.OPEN)
-        .annotate(left=Count("items", filter=Q(items__state=ItemState.PENDING)))
-        .order_by("-opens_at")
-        .first()
-    )
     contested = Relation.objects.of(team).filter(kind=RelationKind.CONTRADICTS, settled_at=None).count()
     listed = reverse("memories")
     all_of_it = [
         Waiting(
             "review",
-            batch.left if batch else 0,
+            review.open_count(team, timezone.now()),
             "memory of this week’s sample to judge",
             "memories of this week’s sample to judge",
             reverse("review"),

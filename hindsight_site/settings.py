@@ -286,7 +286,7 @@ LOGGING = {
     "loggers": {
         "django": {"level": LOG_LEVEL},
         "django.request": {"level": "ERROR"},  # 4xx are the caller's and answered in full
-        "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},  # writes addresses of endpoints at INFO
         "django-q": {"level": "WARNING"},  # our own rows tell what became of a job
     },
 }

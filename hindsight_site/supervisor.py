@@ -23,6 +23,7 @@ LOG_SIZE = 10_000_000  # bytes; a longer log is put aside at the next start, one
 _TICK = 0.5  # seconds between two looks at the children
 _POLL = 0.05  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds before a dead child is started again; doubles each time
+_LAST_BREATH = 2.0  # seconds for a killed process to be gone
 _PROVEN_AFTER = 60.0  # seconds of life after which a death counts as the first
 
 
@@ -64,20 +65,18 @@ def listen(host: str, port: int) -> socket.socket:
 
     Raises CannotStart.
     """
+    elsewhere = f"{host} port {port} is no address of this machine: choose others with --host and --port."
+    if not 0 <= port <= 65535:
+        raise CannotStart(elsewhere)
     try:
-        family, *_, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        number = error.errno if isinstance(error, OSError) else None
-        reason = {
+    except OSError as error:
+        reasons = {
             errno.EADDRINUSE: f"Port {port} on {host} is taken: free it, or choose another with --port.",
             errno.EACCES: f"Port {port} is reserved for the administrator: choose another with --port.",
-        }.get(
-            number, f"{host} port {port} is no address of this machine: choose others with --host and --port."
-        )
-        raise CannotStart(reason) from error
+        }
+        raise CannotStart(reasons.get(error.errno or 0, elsewhere)) from error
 
 
 def start(program: Program) -> Child:
@@ -178,10 +177,14 @@ def _revive(child: Child, say: Callable[[str], None]) -> None:
 
 
 def _end(child: Child) -> None:
-    """Kill the child and whatever is left of its process group."""
+    """Kill the child and whatever is left of its process group, and wait until the last of them is gone."""
     with suppress(ProcessLookupError, PermissionError):  # the latter is macOS's word for a group of zombies
         os.killpg(child.process.pid, signal.SIGKILL)
     child.process.wait()
+    child.line.settimeout(_LAST_BREATH)
+    with suppress(OSError):
+        while child.line.recv(64):  # its end, which forks inherit, is closed when none of them lives
+            pass
     child.line.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class Site(BaseApplication):
         _ = get_resolver().url_patterns  # imports every view, which the first request would wait for
         self.begin()
         connections.close_all()  # a connection must not be shared by forks
+        gc.freeze()  # else the collector, by looking at them, has every fork copy the pages it shares
         return application
 
 

@@ -88,3 +88,14 @@ class RecallStatus(TextChoices):
 
     MATCHED = "matched", "Matched"
     NO_MATCH = "no_match", "No match"
+
+
+class DemoteReason(TextChoices):
+    """Why a memory was demoted; keys 1 to 6 on the review page."""
+
+    UNSUPPORTED = "unsupported", "Unsupported by its evidence"
+    WRONG = "wrong", "Wrong or outdated"
+    DUPLICATE = "duplicate", "Duplicate"
+    TRIVIAL = "trivial", "Too trivial"
+    TOO_SPECIFIC = "too_specific", "Too specific or overgeneralised"
+    SENSITIVE = "sensitive", "Sensitive"

@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from memories import actions, policies
-from memories.enums import Status
+from memories.enums import DemoteReason, Status
 from memories.models import Memory
 
 # Why a memory is taken out of recall; short, because the audit keeps it and must hold no memory text.
-REASONS = (
-    ("unsupported", "Unsupported by its evidence"),
-    ("wrong", "Wrong or outdated"),
-    ("duplicate", "Duplicate"),
-    ("trivial", "Too trivial"),
-    ("too_specific", "Too specific or overgeneralised"),
-    ("sensitive", "Sensitive"),
-)
+REASONS = tuple(DemoteReason.choices)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from django.db.models import TextChoices
 
+from memories.enums import DemoteReason as DemoteReason  # a word of both apps
+
 
 class Role(TextChoices):
     """Who speaks in a step."""
@@ -83,17 +85,6 @@ class Decision(TextChoices):
     SENSITIVE = "sensitive", "Flagged as sensitive"
 
 
-class DemoteReason(TextChoices):
-    """Why a memory was demoted; keys 1 to 6 on the review page."""
-
-    UNSUPPORTED = "unsupported", "Unsupported by its evidence"
-    WRONG = "wrong", "Wrong or outdated"
-    DUPLICATE = "duplicate", "Duplicate"
-    TRIVIAL = "trivial", "Too trivial"
-    TOO_SPECIFIC = "too_specific", "Too specific or overgeneralised"
-    SENSITIVE = "sensitive", "Sensitive"
-
-
 class RejectReason(TextChoices):
     """Why the admission gates refused a candidate."""
 
@@ -104,4 +95,5 @@ class RejectReason(TextChoices):
     UNSAFE = "unsafe", "Looks like an instruction planted in the trace"
     CONTAINS_PII = "contains_pii", "Contains personal data or a secret"
     TOO_VAGUE = "too_vague", "Too vague to act on"
+    MALFORMED = "malformed", "Not of the form that was asked for"
     OVER_LIMIT = "over_limit", "More than three lessons from one trace"

@@ -76,20 +76,20 @@ def trace_detail(request: TeamRequest, trace_id: uuid.UUID) -> HttpResponse:
     wanted = request.GET.get("step", "")
     first = int(wanted[:9]) // STEPS_SHOWN * STEPS_SHOWN if wanted.isdecimal() else 0
     quotes = quotes_of(trace)
-    sizes = (
+    runs: list[Reflection] = trace.runs  # type: ignore[attr-defined]  # prefetched by _runs
+    sizes = list(
         Step.objects.of(request.team)
         .filter(trace=trace)
         .order_by("sequence")
         .values_list("sequence", "kind", "is_error", Length("content"))
     )
-    sizes = list(sizes)
     context = {
         "trace": trace,
         "moments": moments_of(trace, first, quotes),
         "strip": timeline.strip(sizes, set(quotes)),
         "quoted_steps": len(quotes),
-        "runs": [Run.of(reflection) for reflection in trace.runs[:RUNS_SHOWN]],
-        "running": any(reflection.status in REFLECTION_OPEN for reflection in trace.runs),
+        "runs": [Run.of(reflection) for reflection in runs[:RUNS_SHOWN]],
+        "running": any(reflection.status in REFLECTION_OPEN for reflection in runs),
         "earlier": max(first - STEPS_SHOWN, 0) if first else None,
         "later": first + STEPS_SHOWN if sizes and sizes[-1][0] >= first + STEPS_SHOWN else None,
         "took": (trace.ended_at - trace.created_at).total_seconds() if trace.ended_at else None,
@@ -183,8 +183,8 @@ class Run:
             }
             for row in reflection.rejected
         ]
-        ran = reflection.started_at and reflection.finished_at
-        seconds = (reflection.finished_at - reflection.started_at).total_seconds() if ran else None
+        begun, ended = reflection.started_at, reflection.finished_at
+        seconds = (ended - begun).total_seconds() if begun and ended else None
         return cls(reflection, rejected, seconds)
 
 

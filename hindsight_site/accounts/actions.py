@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
@@ -15,9 +15,10 @@ from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.enums import TeamRole, TokenScope
 from hindsight_site.accounts.models import Agent, ApiToken, Membership, Team, User
 from hindsight_site.accounts.tenancy import enter_team
-from hindsight_site.refusals import Conflict, FieldError, Invalid
+from hindsight_site.refusals import Conflict, FieldError, Forbidden, Invalid
 
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+MAX_GRACE = timedelta(hours=24)
 
 
 @transaction.atomic
@@ -100,15 +101,8 @@ def create_token(
 
     `allowed` are the scopes that the creator may hand out (their role's, or their own token's).
     """
-    wanted = sorted(set(scopes))
-    unknown = sorted(set(wanted) - set(TokenScope.values))
-    beyond = sorted(set(wanted) - set(allowed))
-    if not wanted or unknown:
-        message = f"must be some of: {', '.join(TokenScope.values)}."
-        raise Invalid(f"scopes {message}", errors=(FieldError("scopes", message),))
-    if beyond:
-        message = f"You may not hand out: {', '.join(beyond)}."
-        raise Invalid(message, code="scope_beyond_role", errors=(FieldError("scopes", message),))
+    wanted = _checked_scopes(scopes, allowed)
+    _check_ahead(expires_at)
     minted = credentials.mint()
     token = ApiToken.objects.create(
         team=team,
@@ -122,6 +116,101 @@ def create_token(
     )
     audit.record(team=team, by=by, verb="token.created", on=token, detail={"scopes": wanted})
     return token, minted.secret
+
+
+def _checked_scopes(scopes: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    """The scopes in order, once each. Raises `Invalid` for unknown ones and those not to be handed out."""
+    wanted = sorted(set(scopes))
+    unknown = sorted(set(wanted) - set(TokenScope.values))
+    beyond = sorted(set(wanted) - set(allowed))
+    if not wanted or unknown:
+        message = f"must be some of: {', '.join(TokenScope.values)}."
+        raise Invalid(f"scopes {message}", errors=(FieldError("scopes", message),))
+    if beyond:
+        message = f"You may not hand out: {', '.join(beyond)}."
+        raise Invalid(message, code="scope_beyond_role", errors=(FieldError("scopes", message),))
+    return wanted
+
+
+def _check_ahead(expires_at: datetime | None) -> None:
+    if expires_at is not None and expires_at <= timezone.now():
+        message = "must lie ahead."
+        raise Invalid(f"expires_at {message}", errors=(FieldError("expires_at", message),))
+
+
+@transaction.atomic
+def rename_token(*, team: Team, by: Actor, token: ApiToken, name: str) -> ApiToken:
+    """Give a token another name."""
+    token.name = name
+    token.save(update_fields=["name"])
+    audit.record(team=team, by=by, verb="token.renamed", on=token)
+    return token
+
+
+@transaction.atomic
+def set_token_scopes(
+    *, team: Team, by: Actor, token: ApiToken, scopes: Iterable[str], allowed: Iterable[str]
+) -> ApiToken:
+    """Change what a token may, from its next request on. `allowed` as in `create_token`.
+
+    Scopes that the token has already may stay without being in `allowed`.
+    """
+    _check_usable(token)
+    before = sorted(token.scopes)
+    token.scopes = _checked_scopes(scopes, {*allowed, *before})
+    token.save(update_fields=["scopes"])
+    detail = {"before": before, "scopes": token.scopes}
+    audit.record(team=team, by=by, verb="token.scopes_changed", on=token, detail=detail)
+    return token
+
+
+@transaction.atomic
+def set_token_expiry(*, team: Team, by: Actor, token: ApiToken, expires_at: datetime | None) -> ApiToken:
+    """Change when a token expires; None for never. An expired or revoked token stays dead."""
+    _check_usable(token)
+    _check_ahead(expires_at)
+    token.expires_at = expires_at
+    token.save(update_fields=["expires_at"])
+    detail = {"expires_at": expires_at and expires_at.isoformat()}
+    audit.record(team=team, by=by, verb="token.expiry_changed", on=token, detail=detail)
+    return token
+
+
+def _check_usable(token: ApiToken) -> None:
+    if token.revoked_at is not None:
+        raise Conflict("This token was revoked; create a new one.", code="token_revoked")
+    if token.expires_at is not None and token.expires_at <= timezone.now():
+        raise Conflict("This token has expired; create a new one.", code="token_expired")
+
+
+@transaction.atomic
+def rotate_token(
+    *, team: Team, by: Actor, token: ApiToken, allowed: Iterable[str], grace: timedelta = timedelta(0)
+) -> tuple[ApiToken, str]:
+    """Replace a token by a new one of the same name, agent, scopes and expiry; return it with its secret.
+
+    The old one works for `grace` (at most `MAX_GRACE`) longer. Raises `Forbidden` when it may more
+    than the caller (`allowed`), who would get those scopes with the secret; `Conflict` when it is
+    dead or was rotated by someone else at the same moment.
+    """
+    _check_usable(token)
+    if beyond := sorted(set(token.scopes) - set(allowed)):
+        raise Forbidden(f"This token may what you may not: {', '.join(beyond)}.", code="scope_beyond_role")
+    if not timedelta(0) <= grace <= MAX_GRACE:
+        message = f"must be from 0 to {MAX_GRACE.total_seconds():.0f}."
+        raise Invalid(f"grace_seconds {message}", errors=(FieldError("grace_seconds", message),))
+    now = timezone.now()
+    ends = {"expires_at": min(now + grace, token.expires_at or now + grace)} if grace else {"revoked_at": now}
+    same = ApiToken.objects.of(team).filter(pk=token.pk, revoked_at=None, expires_at=token.expires_at)
+    if not same.update(**ends):
+        raise Conflict("This token was changed a moment ago; look at it again.", code="token_changed")
+    new, secret = create_token(
+        team=team, by=by, name=token.name, scopes=token.scopes, allowed=token.scopes, agent=token.agent,
+        created_by=token.created_by, expires_at=token.expires_at,
+    )  # fmt: skip
+    detail = {"replaced_by": new.prefix, "grace_seconds": int(grace.total_seconds())}
+    audit.record(team=team, by=by, verb="token.rotated", on=token, detail=detail)
+    return new, secret
 
 
 @transaction.atomic

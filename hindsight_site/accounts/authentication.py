@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from hindsight_site.accounts import audit, credentials
+from hindsight_site.accounts import access_tokens, audit, credentials
+from hindsight_site.accounts.credentials import BadCredential
+from hindsight_site.accounts.enums import Audience
 from hindsight_site.accounts.models import Agent, ApiToken, Team
 from hindsight_site.accounts.tenancy import enter_team
 
@@ -30,8 +34,15 @@ class Caller:
         return audit.token_actor(self.token)
 
 
+def admit(token: ApiToken, scopes: Iterable[str]) -> Caller:
+    """Set the team of `token` at work for this transaction, and note that the token was used."""
+    enter_team(token.team)
+    credentials.touch(token)
+    return Caller(token.team, token, token.agent, frozenset(scopes))
+
+
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer <ApiToken>`."""
+    """`Authorization: Bearer <ApiToken, or AccessToken for REST>`."""
 
     def authenticate(self, request: Request) -> tuple[Caller, ApiToken] | None:
         parts = get_authorization_header(request).split()
@@ -40,15 +51,33 @@ class TokenAuthentication(BaseAuthentication):
         if len(parts) != 2 or parts[0].lower() != b"bearer":
             raise AuthenticationFailed("Send the token as 'Authorization: Bearer hs_…'.")
         try:
-            token = credentials.find(parts[1].decode("ascii", "replace"))
-        except credentials.BadCredential as error:
-            raise AuthenticationFailed(str(error)) from None
-        enter_team(token.team)
-        credentials.touch(token)
-        return Caller(token.team, token, token.agent, frozenset(token.scopes)), token
+            caller = self.identify(parts[1].decode("ascii", "replace"))
+        except BadCredential as error:
+            raise AuthenticationFailed(str(error), code=error.code) from None
+        return caller, caller.token
+
+    def identify(self, presented: str) -> Caller:
+        """Return the caller that the credential stands for. Raises `BadCredential`."""
+        if access_tokens.looks_like_one(presented):
+            verified = access_tokens.read(presented, audience=Audience.REST)
+            return admit(verified.token, verified.scopes)
+        token = credentials.find(presented)
+        return admit(token, token.scopes)
 
     def authenticate_header(self, request: Request) -> str:
-        return 'Bearer realm="hindsight"'
+        metadata = f"{settings.SITE_URL}/.well-known/oauth-protected-resource/api/v1"
+        fault = ', error="invalid_token"' if get_authorization_header(request) else ""
+        return f'Bearer realm="hindsight", resource_metadata="{metadata}"{fault}'
+
+
+class ApiTokenAuthentication(TokenAuthentication):
+    """The ApiToken only: an access token must not be exchanged for another and so live for ever."""
+
+    def identify(self, presented: str) -> Caller:
+        if access_tokens.looks_like_one(presented):
+            message = "An access token cannot be exchanged again; send the token it was made from (hs_…)."
+            raise BadCredential(message, "not_exchangeable")
+        return super().identify(presented)
 
 
 class HasTokenScope(BasePermission):

@@ -30,7 +30,11 @@ class Minted:
 
 
 class BadCredential(Exception):
-    """The token does not open anything; the message says why in words safe to show."""
+    """The token does not open anything; the message says why in words safe to show, `code` to programs."""
+
+    def __init__(self, message: str, code: str = "authentication_failed") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def mint() -> Minted:
@@ -61,13 +65,13 @@ def find(secret: str) -> ApiToken:
 def check_live(token: ApiToken) -> None:
     """Raise `BadCredential` when the token, its agent or its team is switched off."""
     if token.revoked_at is not None:
-        raise BadCredential("This token was revoked.")
+        raise BadCredential("This token was revoked.", "token_revoked")
     if token.expires_at is not None and token.expires_at <= timezone.now():
-        raise BadCredential("This token has expired.")
+        raise BadCredential("This token has expired.", "token_expired")
     if token.agent is not None and token.agent.disabled_at is not None:
-        raise BadCredential("The agent of this token is disabled.")
+        raise BadCredential("The agent of this token is disabled.", "agent_disabled")
     if token.team.suspended_at is not None:
-        raise BadCredential("The team of this token is suspended.")
+        raise BadCredential("The team of this token is suspended.", "team_suspended")
 
 
 def touch(token: ApiToken) -> None:

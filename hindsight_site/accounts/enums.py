@@ -23,6 +23,22 @@ class TokenScope(TextChoices):
     ADMIN = "admin", "manage agents, scopes and tokens"
 
 
+class Audience(TextChoices):
+    """Which of our faces an access token opens: one of them, never both."""
+
+    REST = "rest", "the REST API"
+    MCP = "mcp", "the MCP endpoint"
+
+
+class KeyState(TextChoices):
+    """The life of a signing key. At most one is `next` and one `active`."""
+
+    NEXT = "next", "Published, does not sign yet"
+    ACTIVE = "active", "Signs"
+    RETIRING = "retiring", "Signs no more; what it signed is accepted until it expires"
+    RETIRED = "retired", "Not accepted"
+
+
 class ActorKind(TextChoices):
     """Who did something, in the audit."""
 

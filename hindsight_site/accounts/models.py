@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from hindsight_site.accounts.enums import ActorKind, TeamRole, Theme
+from hindsight_site.accounts.enums import ActorKind, KeyState, TeamRole, Theme
 from hindsight_site.accounts.ids import new_id
 from hindsight_site.accounts.tenancy import (
     TeamForeignKey,
@@ -193,3 +193,32 @@ class IdempotencyKey(TenantModel):
 
     def __str__(self) -> str:
         return self.key
+
+
+class SigningKey(models.Model):
+    """A key pair that signs access tokens. Not a tenant row: the site signs, not a team.
+
+    Written by `signing_keys` only.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    kid = models.CharField(max_length=43, unique=True)  # RFC 7638 thumbprint of the public key
+    private_pem = models.TextField(blank=True, default="")  # encrypted; emptied when the key signs no more
+    public_jwk = models.JSONField()
+    state = models.CharField(max_length=8, choices=KeyState)
+    created_at = models.DateTimeField(default=timezone.now)
+    activated_at = models.DateTimeField(null=True, blank=True)
+    accepted_until = models.DateTimeField(null=True, blank=True)  # set when it begins to retire
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["state"],
+                condition=models.Q(state__in=[KeyState.NEXT, KeyState.ACTIVE]),
+                name="signingkey_one_next_one_active",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kid[:8]}… ({self.state})"

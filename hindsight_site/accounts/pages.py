@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
 from hindsight_site.accounts import permissions
 from hindsight_site.accounts.models import Membership, Team, User
@@ -38,7 +39,8 @@ def team_page(permission: str = permissions.READ) -> Callable:
             request.membership, request.team = membership, membership.team
             enter_team(request.team)
             permissions.check_can(membership, permission)
-            return view(request, *args, **kwargs)
+            with timezone.override(request.user.time_zone):
+                return view(request, *args, **kwargs)
 
         return wrapper
 

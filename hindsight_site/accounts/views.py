@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
@@ -17,7 +19,7 @@ from hindsight_site.accounts.pages import SESSION_KEY
 @login_required
 def switch_team(request: HttpRequest) -> HttpResponse:
     """Work in another of one's teams from now on. 404 for a team one is not in."""
-    mine = Membership.objects.filter(user=request.user, team__suspended_at=None)
+    mine = Membership.objects.filter(user=cast(User, request.user), team__suspended_at=None)
     chosen = request.POST.get("team", "")
     if chosen not in {str(team_id) for team_id in mine.values_list("team_id", flat=True)}:
         raise Http404
@@ -31,7 +33,9 @@ def set_theme(request: HttpRequest) -> HttpResponse:
     """Keep a person's choice of colours."""
     chosen = request.POST.get("theme", "")
     if chosen in Theme.values:
-        User.objects.filter(pk=request.user.pk).update(theme=chosen)
+        person = cast(User, request.user)
+        person.theme = chosen
+        person.save(update_fields=["theme"])
     return redirect_back(request)
 
 
