@@ -32,11 +32,11 @@ _GENERAL = (
 # Words spoken by others inside a text do not make the text momentary.
 _SPOKEN = re.compile(r"`[^`]*`|“[^”]*”|\"[^\"]*\"|「[^」]*」|『[^』]*』|《[^》]*》|\(“[^”]*”[^)]*\)")
 _MOMENTARY = re.compile(
-    r"\b(?:today|tonight|tomorrow|yesterday|right now|at the moment|at present|just now"
+    r"\b(?:today(?!['’]s)|tonight|tomorrow|yesterday|right now|at the moment|at present|just now"
     r"|a moment ago|for now|this (?:morning|afternoon|evening|week)"
     r"|currently (?:down|offline|running|waiting|busy|unavailable|working on|in progress|being|processing)"
-    r"|(?:is|are) (?:still|now|being) (?:running|waiting|pending|processed|loading|in progress"
-    r"|working)|in progress|in this (?:run|session|conversation|chat)"
+    r"|(?:is|are) (?:(?:still|now|currently) (?:being )?|being )(?:running|waiting|pending|processed"
+    r"|loading|working|prepared|checked)|in progress|in this (?:run|session|conversation|chat)"
     r"|(?:is|are|was) waiting for (?:the user|a reply|confirmation|approval))\b"
     r"|今天(?!性)|明天|昨天|今晚|刚才|刚刚|此刻|眼下|现在正|目前正|正在(?:进行|处理|运行|等待"
     r"|执行)|这次(?:对话|会话|运行)|本次(?:对话|会话|运行)|(?:正|还)在等",
@@ -51,7 +51,13 @@ _DOWN = re.compile(
     r"|\b(?:server|service|api|endpoint|network|site|website|host)\b[^.]{0,30}\b(?:is|was|are"
     r"|were) (?:unavailable|not available|slow|broken)\b"
     r"|宕机|挂了|连不上|(?:服务|服务器|接口|网络|网站|系统)[^。，]{0,10}(?:不可用|无法访问"
-    r"|繁忙|中断|不稳定)|(?:经常|总是|一直)?超时",
+    r"|繁忙|中断|不稳定)|(?:经常|总是|一直|老是|频繁|容易)超时(?!时间|设置|参数)",
+    re.IGNORECASE,
+)
+# "If the service is down, …" states no outage.
+_CONDITION = re.compile(
+    r"\b(?:if|when|whenever|while|once|unless|in case|even if)\b[^,.;]*"
+    r"|(?:如果|若|当|一旦|万一|只要)[^，。；]*",
     re.IGNORECASE,
 )
 _ONLY_RETRY = re.compile(
@@ -199,7 +205,7 @@ def _transient(candidate: Candidate) -> str | None:
     if candidate.failure_class == FailureClass.TRANSIENT:
         return "it rests on a failure that passes by itself"
     own = _SPOKEN.sub(" ", candidate.content)
-    if _DOWN.search(own):
+    if _DOWN.search(_CONDITION.sub(" ", own)):
         return "it states a passing outage as if it would last"
     if _ONLY_RETRY.match(own):
         return "it only says to try again"

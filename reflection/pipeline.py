@@ -73,11 +73,11 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
         logger.warning("lease lost", extra={"reflection": str(reflection_id)})
         return ""
     except DistillError as error:
-        return _fail(claim, str(error), retryable=error.retryable, wait=error.retry_after)
+        return _fail(claim, str(error), retryable=error.retryable, wait=error.retry_after, spent=error)
     except Exception as error:
         # The message of an unexpected error can hold trace text: the log gets the stack, the row the name.
         logger.exception("reflection failed", extra={"reflection": str(reflection_id)})
-        return _fail(claim, f"Unexpected {type(error).__name__}; see the log.", retryable=True, wait=None)
+        return _fail(claim, f"Unexpected {type(error).__name__}; see the log.", retryable=True)
 
 
 def _read(claim: Claim) -> Material:
@@ -171,7 +171,8 @@ def _finish(
         reflection.status = _end_state(written, refused)
         reflection.distiller, reflection.model = distilled.distiller, distilled.model
         reflection.prompt_version = distilled.prompt_version
-        reflection.tokens_in, reflection.tokens_out = distilled.tokens_in, distilled.tokens_out
+        reflection.tokens_in += distilled.tokens_in  # failed attempts before this one cost too
+        reflection.tokens_out += distilled.tokens_out
         reflection.cost_usd, reflection.rejected = distilled.cost_usd, refused
         reflection.error, reflection.lease_until, reflection.finished_at = "", None, timezone.now()
         reflection.save()
@@ -243,7 +244,14 @@ def _end_state(written: list[ReflectionResult], refused: list[dict[str, str]]) -
     return ReflectionStatus.REJECTED
 
 
-def _fail(claim: Claim, message: str, *, retryable: bool, wait: float | None) -> str:
+def _fail(
+    claim: Claim,
+    message: str,
+    *,
+    retryable: bool,
+    wait: float | None = None,
+    spent: DistillError | None = None,
+) -> str:
     """Queue the reflection again after a pause, or end it as failed. The trace stays either way."""
     try:
         with team_transaction(claim.team):
@@ -254,6 +262,9 @@ def _fail(claim: Claim, message: str, *, retryable: bool, wait: float | None) ->
             reflection.run_after = timezone.now() + pause if again else reflection.run_after
             reflection.finished_at = None if again else timezone.now()
             reflection.error, reflection.lease_until = message[:500], None
+            if spent is not None:
+                reflection.tokens_in += spent.tokens_in
+                reflection.tokens_out += spent.tokens_out
             reflection.save()
             return reflection.status
     except LeaseLost:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from reflection.enums import Role
 from reflection.forms import Quote, TraceForm
 
+QUOTED = 500  # characters of a wish that are quoted at most
 _SENTENCE = re.compile(r"[^.!?。！？；\n]+(?:[.!?。！？；]+|\n|$)")
 _LEAD = (
     r"(?:(?:ok(?:ay)?|alright|great|thanks|thank you|hi|hello|hey|also|and|so|but|then|oh|well"
@@ -156,8 +157,10 @@ def _neighbour(sequence: int, text: str, start: int, end: int) -> Quote | None:
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave out white space at both ends, and what is beyond the limit of a quote."""
     while start < end and text[start].isspace():
         start += 1
+    end = min(end, start + QUOTED)
     while end > start and text[end - 1].isspace():
         end -= 1
     return start, end
