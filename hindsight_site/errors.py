@@ -13,7 +13,7 @@ from hindsight_site.refusals import Refused
 
 def for_programs(request: HttpRequest) -> bool:
     """Whether the caller is a program: everything below /api/ is."""
-    return request.path.startswith(("/api/", "/mcp"))
+    return request.path.startswith(("/api/", "/mcp", "/oauth/token", "/.well-known/"))
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -27,6 +27,7 @@ class Every:
 SCHEDULES = (
     Every("job sweep", "reflection.tasks.sweep_jobs", minutes=1),
     Every("review batches", "reflection.tasks.open_batches", minutes=60),
+    Every("signing keys", "hindsight_site.accounts.signing_keys.rotate", minutes=30 * 24 * 60),
 )
 
 

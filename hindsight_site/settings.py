@@ -51,6 +51,8 @@ SITE_IS_HTTPS = SITE_URL.startswith("https://")
 DEBUG = env_bool("DEBUG", False)
 # Without SECRET_KEY one is made at the first start and kept in the data folder, readable by its owner.
 SECRET_KEY = env_str("SECRET_KEY") or load_or_create(DATA_DIR)
+# Former secret keys, so that sessions survive a change of the key.
+SECRET_KEY_FALLBACKS = env_list("SECRET_KEY_FALLBACKS", "")
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", SITE_URL)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SITE_IS_HTTPS

@@ -33,15 +33,16 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a child runs, with which environment and open files, and where its output goes.
+    """What a child runs, with which open files, and where its output goes.
 
-    Its command takes `--line FD` and heeds it as `lifeline` says. `announces`: it says when it is ready.
+    Its command takes `--line FD` and heeds it as `lifeline` says. It inherits our environment; `defaults` are
+    for variables that are not in it. `announces`: it says when it is ready.
     """
 
     name: str
     command: tuple[str, ...]
-    environment: Mapping[str, str]
     log: Path
+    defaults: Mapping[str, str] = field(default_factory=dict)
     open_files: tuple[int, ...] = ()
     announces: bool = False
 
@@ -57,6 +58,15 @@ class Child:
     since: float = field(default_factory=time.monotonic)
     deaths: int = 0  # in a row, each after a short life
     again_at: float | None = None  # when to start it again; None while it runs
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where this machine reaches the site, and the host name to ask for there: one of ALLOWED_HOSTS."""
+
+    host: str
+    port: int
+    name: str = "localhost"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -87,7 +97,7 @@ def start(program: Program) -> Child:
     with theirs, program.log.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own commands, no shell
             (*program.command, "--line", str(theirs.fileno())),
-            env=program.environment,
+            env={**program.defaults, **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -103,7 +113,7 @@ def release(child: Child) -> None:
         child.line.sendall(lifeline.GO)
 
 
-def wait_until_ready(children: Sequence[Child], address: tuple[str, int], timeout: float) -> None:
+def wait_until_ready(children: Sequence[Child], address: Address, timeout: float) -> None:
     """Wait until every child has announced itself and GET /healthz at `address` answers 200.
 
     Raises CannotStart when one ends instead, or when it takes longer than `timeout` seconds.
@@ -119,11 +129,11 @@ def wait_until_ready(children: Sequence[Child], address: tuple[str, int], timeou
         time.sleep(_POLL)
 
 
-def is_healthy(address: tuple[str, int]) -> bool:
+def is_healthy(address: Address) -> bool:
     """Whether GET /healthz answers 200."""
-    connection = HTTPConnection(*address, timeout=2)
+    connection = HTTPConnection(address.host, address.port, timeout=2)
     try:
-        connection.request("GET", "/healthz", headers={"Host": "localhost"})
+        connection.request("GET", "/healthz", headers={"Host": address.name})
         return connection.getresponse().status == 200
     except (OSError, HTTPException):
         return False
@@ -149,10 +159,10 @@ def stop(children: Sequence[Child], grace: float) -> None:
 
     A second Ctrl-C ends the waiting.
     """
-    for child in children:
-        child.process.terminate()
     deadline = time.monotonic() + grace
     with suppress(KeyboardInterrupt):
+        for child in children:
+            child.process.terminate()
         while any(child.process.poll() is None for child in children) and time.monotonic() < deadline:
             time.sleep(_POLL)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -178,6 +188,8 @@ def _revive(child: Child, say: Callable[[str], None]) -> None:
 
 def _end(child: Child) -> None:
     """Kill the child and whatever is left of its process group, and wait until the last of them is gone."""
+    if child.line.fileno() < 0:  # done already
+        return
     with suppress(ProcessLookupError, PermissionError):  # the latter is macOS's word for a group of zombies
         os.killpg(child.process.pid, signal.SIGKILL)
     child.process.wait()

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from hindsight_site import health, overview
+from hindsight_site.accounts.api import urls as token_urls
 from hindsight_site.api import docs
 
 urlpatterns = [
@@ -12,6 +13,8 @@ urlpatterns = [
     path("", include("memories.urls")),
     path("", include("reflection.urls")),
     path("review/", include("reflection.review.urls")),
+    path("", include(token_urls.root)),
+    path("api/v1/", include(token_urls.rest)),
     path("api/v1/", include("memories.api.urls")),
     path("api/v1/", include("reflection.api.urls")),
     path("api/v1/schema", docs.schema, name="api-schema"),

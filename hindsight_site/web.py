@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +44,6 @@ class Site(BaseApplication):
         _ = get_resolver().url_patterns  # imports every view, which the first request would wait for
         self.begin()
         connections.close_all()  # a connection must not be shared by forks
-        gc.freeze()  # else the collector, by looking at them, has every fork copy the pages it shares
         return application
 
 
@@ -76,8 +74,9 @@ def _gunicorn_options(serving: Serving) -> dict[str, Any]:
 
 def _logging() -> dict[str, Any]:
     """The site's own logging, with gunicorn's messages in the same form and without a line per request."""
-    own: dict[str, Any] = {
+    site: dict[str, Any] = settings.LOGGING
+    own = {
         "gunicorn.error": {"level": settings.LOG_LEVEL, "propagate": True},
         "gunicorn.access": {"level": "WARNING", "propagate": True},
     }
-    return {**settings.LOGGING, "loggers": {**settings.LOGGING["loggers"], **own}}
+    return {**site, "loggers": {**site["loggers"], **own}}

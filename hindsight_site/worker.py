@@ -12,7 +12,6 @@ wait for and to kill, and none that is left behind:
 
 from __future__ import annotations
 
-import gc
 import logging
 import multiprocessing
 import os
@@ -90,7 +89,6 @@ def run(announce: Callable[[], None]) -> None:
     """Work until SIGTERM or SIGINT. `announce` is called once, when the first task can be taken."""
     stop, started = StopFlag(), StartFlag(announce)
     os.register_at_fork(after_in_child=_plain_signals)
-    gc.freeze()  # else the collector, by looking at them, has every fork copy the pages it shares
 
     def ask(number: int, frame: FrameType | None) -> None:
         stop.set()

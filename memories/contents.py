@@ -54,7 +54,7 @@ def check_structure(kind: str, structure: dict[str, Any]) -> dict[str, Any]:
     try:
         return structures.validate(kind, structure)
     except structures.StructureError as error:
-        errors = tuple(FieldError(f"structure.{field}", message) for field, message in error.errors)
+        errors = tuple(FieldError(f"structure.{field}".rstrip("."), message) for field, message in error.errors)
         raise Invalid(f"{errors[0].field}: {errors[0].message}", errors=errors) from None
 
 

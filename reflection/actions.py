@@ -15,7 +15,7 @@ from hindsight_site.queue import enqueue
 from hindsight_site.refusals import Conflict
 from memories import actions as memory_actions
 from memories import scopes
-from memories.safety.masking import MaskState, mask_text, mask_value
+from memories.safety.masking import mask_text, mask_value
 from reflection import triggers
 from reflection.drafts import StepDraft, TraceDraft, bad, check_room, check_steps, check_trace
 from reflection.enums import END_STATES, REFLECTION_OPEN, ReflectionStatus, TraceStatus
@@ -34,7 +34,6 @@ def record_trace(
 
     Nothing waits for the reflection. Raises `Invalid` or `TooLarge`, and then stores nothing.
     """
-    mask = MaskState()
     check_steps(draft.steps)
     check_trace(draft)
     trace = Trace(
@@ -42,14 +41,13 @@ def record_trace(
         agent=agent,
         token=token,
         session_id=draft.session_id,
-        task=mask_text(draft.task, mask),
-        task_type=mask_text(draft.task_type, mask),
-        environment=mask_value(draft.environment, mask),
         remember=draft.remember,
         callback_url=draft.callback_url,
-        metadata=mask_value(draft.metadata, mask),
-        extra=mask_value(draft.extra, mask),
     )
+    mask = mask_of(trace)
+    trace.task, trace.task_type = mask_text(draft.task, mask), mask_text(draft.task_type, mask)
+    trace.environment = mask_value(draft.environment, mask)
+    trace.metadata, trace.extra = mask_value(draft.metadata, mask), mask_value(draft.extra, mask)
     trace.save(force_insert=True)
     add_numbered(trace, list(enumerate(draft.steps)), mask)
     audit.record(team=team, by=by, verb="trace.recorded", on=trace, detail={"steps": trace.step_count})

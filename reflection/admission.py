@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memories.enums import FailureClass, Kind
@@ -187,7 +187,7 @@ def _unseen_names(content: str, trace: TraceForm) -> list[str]:
     """Return tools, paths and code that a text names and the trace never does: inventions."""
     said = [trace.task, trace.task_type, trace.result, str(dict(trace.environment))]
     for step in trace.steps:
-        said += [step.text, step.tool, str(dict(step.arguments or {}))]
+        said += [step.text, step.tool, *_texts(step.arguments or {})]
     seen = " ".join(" ".join(said).split()).lower()
     named = [
         match.group(1) or match.group()
@@ -196,6 +196,19 @@ def _unseen_names(content: str, trace: TraceForm) -> list[str]:
     return [
         name for name in named if "…" not in name and " ".join(name.split()).lower().strip("/ ") not in seen
     ]
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Return every name and value in a call's arguments, as they were given."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name)
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
+    else:
+        yield str(value)
 
 
 def _transient(candidate: Candidate) -> str | None:

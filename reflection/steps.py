@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
+import hmac
 from collections.abc import Sequence
 from dataclasses import replace
 
+from django.conf import settings
 from django.db.models import Max
 
 from hindsight_site.refusals import Conflict
@@ -15,15 +15,14 @@ from reflection.drafts import StepDraft, step_size
 from reflection.enums import StepKind
 from reflection.models import Step, Trace
 
-PLACEHOLDER_NUMBER = re.compile(r"(?<=[A-Z])_\d+>")
-
 
 def mask_of(trace: Trace) -> MaskState:
-    """A mask that does not give a placeholder of the trace's earlier steps to another value."""
-    mask = MaskState()
-    for text in (trace.task, *trace.steps.values_list("content", flat=True)):
-        mask.reserve(text)
-    return mask
+    """The mask of one trace: the same value has the same placeholder in all its steps, whenever they come.
+
+    The numbers are kept with the trace under fingerprints whose key is not in the database.
+    """
+    key = hmac.digest(settings.SECRET_KEY.encode(), b"mask" + trace.pk.bytes, "sha256")
+    return MaskState(key=key, numbers=trace.mask_numbers)
 
 
 def next_number(trace: Trace) -> int:
@@ -53,7 +52,10 @@ def add_numbered(trace: Trace, numbered: list[tuple[int, StepDraft]], mask: Mask
     trace.tool_call_count += sum(step.kind == StepKind.TOOL_CALL for step in rows)
     trace.size_bytes += sum(step_size(step) for _, step in numbered)
     Trace.objects.of(trace.team).filter(pk=trace.pk).update(
-        step_count=trace.step_count, tool_call_count=trace.tool_call_count, size_bytes=trace.size_bytes
+        step_count=trace.step_count,
+        tool_call_count=trace.tool_call_count,
+        size_bytes=trace.size_bytes,
+        mask_numbers=mask.numbers,
     )
 
 
@@ -87,7 +89,5 @@ def _same(standing: Step, step: StepDraft) -> bool:
     return _said(standing) == _said(step)
 
 
-def _said(step: Step | StepDraft) -> tuple[str, ...]:
-    """What a step says, but for the numbers of its placeholders: a repeat is masked anew."""
-    said = (step.role, step.kind, step.tool, step.content, json.dumps(step.arguments or {}, sort_keys=True))
-    return tuple(PLACEHOLDER_NUMBER.sub(">", text) for text in said)
+def _said(step: Step | StepDraft) -> tuple[object, ...]:
+    return (step.role, step.kind, step.tool, step.content, step.arguments or {})

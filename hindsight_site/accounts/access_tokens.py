@@ -156,7 +156,7 @@ def _token_behind(claims: dict[str, Any], kid: str) -> ApiToken:
     token = rows.annotate(key_accepted=Exists(signing_keys.accepted().filter(kid=kid))).first()
     if token is None:
         raise BadCredential("This token is unknown.", "token_unknown")
-    if not token.key_accepted:  # type: ignore[attr-defined] - annotated above
+    if not token.key_accepted:  # annotated above
         raise _unknown_key()
     credentials.check_live(token)
     return token
@@ -168,7 +168,9 @@ def _unknown_key() -> BadCredential:
 
 def _in_our_words(error: jwt.InvalidTokenError, audience: Audience) -> BadCredential:
     if isinstance(error, jwt.InvalidAudienceError):
-        message = f"This access token is not for {resource(audience)}; ask for one with audience '{audience}'."
+        message = (
+            f"This access token is not for {resource(audience)}; ask for one with audience '{audience}'."
+        )
         return BadCredential(message, "wrong_audience")
     if isinstance(error, jwt.MissingRequiredClaimError):
         return BadCredential(f"This access token lacks the claim {error.claim}.", "missing_claim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -157,9 +158,9 @@ def set_token_scopes(
     """
     _check_usable(token)
     before = sorted(token.scopes)
-    token.scopes = _checked_scopes(scopes, {*allowed, *before})
-    token.save(update_fields=["scopes"])
-    detail = {"before": before, "scopes": token.scopes}
+    wanted = _checked_scopes(scopes, {*allowed, *before})
+    _replace(team, token, {"scopes": wanted})
+    detail = {"before": before, "scopes": wanted}
     audit.record(team=team, by=by, verb="token.scopes_changed", on=token, detail=detail)
     return token
 
@@ -169,8 +170,7 @@ def set_token_expiry(*, team: Team, by: Actor, token: ApiToken, expires_at: date
     """Change when a token expires; None for never. An expired or revoked token stays dead."""
     _check_usable(token)
     _check_ahead(expires_at)
-    token.expires_at = expires_at
-    token.save(update_fields=["expires_at"])
+    _replace(team, token, {"expires_at": expires_at})
     detail = {"expires_at": expires_at and expires_at.isoformat()}
     audit.record(team=team, by=by, verb="token.expiry_changed", on=token, detail=detail)
     return token
@@ -181,6 +181,17 @@ def _check_usable(token: ApiToken) -> None:
         raise Conflict("This token was revoked; create a new one.", code="token_revoked")
     if token.expires_at is not None and token.expires_at <= timezone.now():
         raise Conflict("This token has expired; create a new one.", code="token_expired")
+
+
+def _replace(team: Team, token: ApiToken, fields: dict[str, Any]) -> None:
+    """Write `fields`, unless what the token may or its end was changed since it was read."""
+    unchanged = ApiToken.objects.of(team).filter(
+        pk=token.pk, revoked_at=None, scopes=token.scopes, expires_at=token.expires_at
+    )
+    if not unchanged.update(**fields):
+        raise Conflict("This token was changed a moment ago; look at it again.", code="token_changed")
+    for name, value in fields.items():
+        setattr(token, name, value)
 
 
 @transaction.atomic
@@ -199,15 +210,13 @@ def rotate_token(
     if not timedelta(0) <= grace <= MAX_GRACE:
         message = f"must be from 0 to {MAX_GRACE.total_seconds():.0f}."
         raise Invalid(f"grace_seconds {message}", errors=(FieldError("grace_seconds", message),))
-    now = timezone.now()
-    ends = {"expires_at": min(now + grace, token.expires_at or now + grace)} if grace else {"revoked_at": now}
-    same = ApiToken.objects.of(team).filter(pk=token.pk, revoked_at=None, expires_at=token.expires_at)
-    if not same.update(**ends):
-        raise Conflict("This token was changed a moment ago; look at it again.", code="token_changed")
     new, secret = create_token(
         team=team, by=by, name=token.name, scopes=token.scopes, allowed=token.scopes, agent=token.agent,
         created_by=token.created_by, expires_at=token.expires_at,
     )  # fmt: skip
+    now = timezone.now()
+    ends = {"expires_at": min(now + grace, token.expires_at or now + grace)} if grace else {"revoked_at": now}
+    _replace(team, token, ends)
     detail = {"replaced_by": new.prefix, "grace_seconds": int(grace.total_seconds())}
     audit.record(team=team, by=by, verb="token.rotated", on=token, detail=detail)
     return new, secret

@@ -129,7 +129,11 @@ def rotate(*, leaked: bool = False) -> Rotation:
 
 def _succeed(active: SigningKey | None, following: SigningKey | None, now: datetime) -> None:
     if active is not None:
-        active.state, active.private_pem, active.accepted_until = KeyState.RETIRING, "", now + ACCEPTED_AFTER_USE
+        active.state, active.private_pem, active.accepted_until = (
+            KeyState.RETIRING,
+            "",
+            now + ACCEPTED_AFTER_USE,
+        )
         active.save(update_fields=["state", "private_pem", "accepted_until"])
     if following is not None and _open(following) is None:
         _retire(SigningKey.objects.filter(pk=following.pk), now)

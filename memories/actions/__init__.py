@@ -19,7 +19,15 @@ from memories.actions.governing import (
     restore,
 )
 from memories.actions.relating import relate
-from memories.actions.remembering import Draft, EvidenceDraft, Remembered, confirm, remember, remember_many
+from memories.actions.remembering import (
+    Draft,
+    EvidenceDraft,
+    Remembered,
+    check_draft,
+    confirm,
+    remember,
+    remember_many,
+)
 
 __all__ = [
     "Draft",
@@ -28,6 +36,7 @@ __all__ = [
     "Remembered",
     "approve",
     "archive",
+    "check_draft",
     "clear_evidence_of_trace",
     "confirm",
     "demote",

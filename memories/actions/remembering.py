@@ -102,11 +102,18 @@ def remember_many(
     return done
 
 
-def _prepare(team: Team, scope: Scope, agent: Agent | None, draft: Draft) -> tuple[Memory, Draft]:
-    """Build the unsaved memory; everything that can be refused is refused here."""
+def check_draft(draft: Draft) -> None:
+    """Raise `Invalid` for what cannot be remembered, before anything is written or embedded."""
     _check_times(draft)
+    contents.text_fields(draft.content)
+    contents.check_structure(draft.kind, draft.structure)
     contents.check_json_size("metadata", draft.metadata)
     contents.check_json_size("environment", draft.environment)
+
+
+def _prepare(team: Team, scope: Scope, agent: Agent | None, draft: Draft) -> tuple[Memory, Draft]:
+    """Build the unsaved memory; everything that can be refused is refused here."""
+    check_draft(draft)
     belief = prior(draft.confidence, draft.trust)
     memory = Memory(
         team=team,

@@ -34,7 +34,7 @@ class MeView(TokenView):
             "token_scopes": sorted(caller.scopes),
             "expires_at": caller.token.expires_at,
             "searches": [scope.slug for scope in searched],
-            "writes_to": scopes.writable(caller.team, caller.agent).slug,
+            "writes_to": (scopes.private_of(caller.team, caller.agent) if caller.agent else scopes.team_scope(caller.team)).slug,
         })  # fmt: skip
 
 

@@ -49,7 +49,9 @@ class FiltersIn(serializers.Serializer):
     order = serializers.ChoiceField(choices=sorted(ORDERS), required=False, default="newest")
 
 
-def render(memories: list[Memory], caller: Caller, serializer: type = forms.MemoryOut) -> list[dict[str, Any]]:
+def render(
+    memories: list[Memory], caller: Caller, serializer: type = forms.MemoryOut
+) -> list[dict[str, Any]]:
     """Serialize memories, each with whether it is contested."""
     contested = queries.contested(caller.team, [memory.pk for memory in memories])
     return serializer(memories, many=True, context={"contested": contested}).data
@@ -133,7 +135,11 @@ def write_bulk(caller: Caller, wanted: list[dict[str, Any]]) -> list[dict[str, A
 
 def bulk_result(done: actions.Remembered) -> dict[str, Any]:
     ident = str(done.memory.pk)
-    return {"status": "merged", "id": ident, "merged_into": ident} if done.merged else {"status": "created", "id": ident}
+    return (
+        {"status": "merged", "id": ident, "merged_into": ident}
+        if done.merged
+        else {"status": "created", "id": ident}
+    )
 
 
 def message_of(error: Exception) -> str:
@@ -192,4 +198,3 @@ def writable_memory(caller: Caller, memory_id: uuid.UUID) -> Memory:
     memory = queries.get(caller.team, caller.agent, memory_id)
     scopes.writable(caller.team, caller.agent, memory.scope.slug)
     return memory
-

@@ -33,7 +33,11 @@ class RecallView(TokenView):
         searched = scopes.select(caller.team, agent, wanted.pop("scopes"))
         explain = wanted.pop("explain")
         answer = recall.recall(
-            team=caller.team, agent=agent, scopes=searched, question=recall.Question(**wanted), token=caller.token
+            team=caller.team,
+            agent=agent,
+            scopes=searched,
+            question=recall.Question(**wanted),
+            token=caller.token,
         )
         return Response(render(answer, explain))
 

@@ -145,7 +145,9 @@ class MemoryWritten(MemoryOut):
 class MemoryChange(serializers.Serializer):
     content = TextField(required=False)
     structure = ObjectField(required=False)
-    tags = serializers.ListField(child=serializers.CharField(max_length=60), max_length=MAX_TAGS, required=False)
+    tags = serializers.ListField(
+        child=serializers.CharField(max_length=60), max_length=MAX_TAGS, required=False
+    )
     reason = serializers.CharField(max_length=300, required=False, allow_blank=True, default="")
     revision = serializers.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
 
@@ -211,17 +213,27 @@ class RecallIn(serializers.Serializer):
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
     session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
     scopes = serializers.ListField(
-        child=serializers.CharField(max_length=80), min_length=1, max_length=50, required=False, default=None,
+        child=serializers.CharField(max_length=80),
+        min_length=1,
+        max_length=50,
+        required=False,
+        default=None,
         allow_null=True,
     )
-    kinds = serializers.ListField(child=serializers.ChoiceField(choices=Kind.choices), required=False, default=list)
-    tiers = serializers.ListField(child=serializers.ChoiceField(choices=Tier.choices), required=False, default=list)
+    kinds = serializers.ListField(
+        child=serializers.ChoiceField(choices=Kind.choices), required=False, default=list
+    )
+    tiers = serializers.ListField(
+        child=serializers.ChoiceField(choices=Tier.choices), required=False, default=list
+    )
     tags = serializers.ListField(
         child=serializers.CharField(max_length=60), max_length=MAX_TAGS, required=False, default=list
     )
     environment = ObjectField(required=False, default=dict)
     top_k = serializers.IntegerField(min_value=1, max_value=50, default=5)
-    min_relevance = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True, default=None)
+    min_relevance = serializers.FloatField(
+        min_value=0, max_value=1, required=False, allow_null=True, default=None
+    )
     token_budget = serializers.IntegerField(min_value=50, max_value=20_000, default=800)
     include_archived = serializers.BooleanField(default=False)
     as_of = AwareDateTimeField(required=False, allow_null=True, default=None)
@@ -263,7 +275,8 @@ class RecallOut(serializers.Serializer):
     degraded = serializers.BooleanField()
     took_ms = serializers.FloatField()
     filtered = serializers.DictField(
-        child=serializers.IntegerField(), required=False,
+        child=serializers.IntegerField(),
+        required=False,
         help_text="With explain: how many candidates each rule left out.",
     )
 

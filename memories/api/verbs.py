@@ -21,13 +21,17 @@ from memories.models import Evidence, Memory, RecallHit, Relation, Revision
 WRITE, REVIEW, ADMIN = TokenScope.MEMORY_WRITE, TokenScope.REVIEW, TokenScope.ADMIN
 
 
-def verb_view(name: str, action: Callable[..., Memory], scope: str, form: type[Serializer], does: str) -> type:
+def verb_view(
+    name: str, action: Callable[..., Memory], scope: str, form: type[Serializer], does: str
+) -> type:
     """Return the view of `POST memories/{id}/<name>`, which calls `action` with the fields of `form`."""
 
     class VerbView(TokenView):
         token_scopes = {"POST": scope}
 
-        @extend_schema(operation_id=f"memories_{name}", request=form, responses=forms.MemoryOut, description=does)
+        @extend_schema(
+            operation_id=f"memories_{name}", request=form, responses=forms.MemoryOut, description=does
+        )
         def post(self, request: Request, memory_id: uuid.UUID) -> Response:
             caller = self.caller(request)
             memory = writable_memory(caller, memory_id)
@@ -41,13 +45,23 @@ def verb_view(name: str, action: Callable[..., Memory], scope: str, form: type[S
 
 
 Approve = verb_view(
-    "approve", actions.approve, REVIEW, forms.Verb, "True and worth recalling: raises confidence, clears flags."
+    "approve",
+    actions.approve,
+    REVIEW,
+    forms.Verb,
+    "True and worth recalling: raises confidence, clears flags.",
 )
 Demote = verb_view(
-    "demote", actions.demote, REVIEW, forms.Verb, "Never recall it again; it stays in history and can be restored."
+    "demote",
+    actions.demote,
+    REVIEW,
+    forms.Verb,
+    "Never recall it again; it stays in history and can be restored.",
 )
 Archive = verb_view("archive", actions.archive, WRITE, forms.Verb, "Put aside: recalled on request only.")
-Restore = verb_view("restore", actions.restore, REVIEW, forms.Verb, "Bring back what was archived or demoted.")
+Restore = verb_view(
+    "restore", actions.restore, REVIEW, forms.Verb, "Bring back what was archived or demoted."
+)
 Pin = verb_view("pin", actions.pin, WRITE, forms.PinIn, "Exempt from fading and eviction, or stop doing so.")
 Forget = verb_view("forget", actions.forget, ADMIN, forms.ForgetIn, "Delete for good; a tombstone stays.")
 Rollback = verb_view(

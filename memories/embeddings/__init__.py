@@ -1,32 +1,40 @@
-"""Texts to vectors, by one of two backends behind one small interface."""
+"""Texts to vectors. `get_embedder()` gives the one that the settings name."""
 
 from __future__ import annotations
 
 from functools import cache
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
-from memories.embeddings.base import Embedder, EmbeddingError
+from .base import Embedder, EmbeddingError, Kind, check
+from .local import LocalEmbedder
+from .openai import OpenAIEmbedder
 
-__all__ = ["Embedder", "EmbeddingError", "get_embedder", "warm_up"]
+__all__ = ["Embedder", "EmbeddingError", "Kind", "check", "get_embedder", "warm_up"]
 
 
 @cache
-def get_embedder() -> Embedder:
-    """Return the process's embedder, chosen by EMBEDDING_BACKEND."""
-    if settings.EMBEDDING_BACKEND == "local":
-        from memories.embeddings.local import LocalEmbedder
-
-        return LocalEmbedder()
-    from memories.embeddings.openai import OpenAIEmbedder
-
-    return OpenAIEmbedder(
-        base_url=settings.EMBEDDING_BASE_URL, api_key=settings.EMBEDDING_API_KEY, model=settings.EMBEDDING_MODEL,
-        dimensions=settings.EMBEDDING_DIMENSIONS, timeout_seconds=settings.EMBEDDING_TIMEOUT_SECONDS,
-    )
+def get_embedder() -> LocalEmbedder | OpenAIEmbedder:
+    """Return the embedder of this process, by `settings.EMBEDDING_BACKEND`."""
+    match settings.EMBEDDING_BACKEND:
+        case "local":
+            return LocalEmbedder()
+        case "openai":
+            return OpenAIEmbedder(
+                base_url=settings.EMBEDDING_BASE_URL,
+                api_key=settings.EMBEDDING_API_KEY,
+                model=settings.EMBEDDING_MODEL,
+                dimensions=settings.EMBEDDING_DIMENSIONS,
+                timeout_seconds=settings.EMBEDDING_TIMEOUT_SECONDS,
+            )
+        case other:
+            raise ImproperlyConfigured(f"EMBEDDING_BACKEND must be 'local' or 'openai', not {other!r}.")
 
 
 def warm_up() -> None:
-    """Load the local model before the first caller (and before a fork) pays for it."""
-    if settings.EMBEDDING_BACKEND == "local":
-        get_embedder().embed(["warm up"], kind="query")
+    """Load what the first query would otherwise wait for: the model and the Chinese dictionary."""
+    from memories.search.tokens import query_tokens
+
+    get_embedder().warm_up()
+    query_tokens("预热 warming up")

@@ -19,7 +19,7 @@ from memories.enums import ReviewMode, ScopeKind
 class Scope(TenantModel):
     """A memory space: one agent's own (`private`) or shared by name."""
 
-    slug = models.SlugField(max_length=80)
+    slug = models.SlugField(max_length=80, db_index=False)
     name = models.CharField(max_length=120)
     description = models.TextField(blank=True, default="")
     kind = models.CharField(max_length=8, choices=ScopeKind)

@@ -11,10 +11,13 @@ import re
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Literal
 
 import snowballstemmer
 
 from .stopwords import STOP_WORDS
+
+Kind = Literal["identifier", "number", "word", "stem", "part", "bigram"]
 
 MAX_LEXEME_CHARS = 200  # longer wholes are cut, on both sides alike, so that equal ones still meet
 MAX_TAILS = 12  # tails of one path or dotted name
@@ -40,7 +43,7 @@ _RAISED = re.compile(r"[A-Z][a-z]+(?:[A-Z]\w*)?(?:Error|Exception|Warning|Timeou
 
 
 @lru_cache(maxsize=65_536)
-def run_tokens(run: str) -> tuple[tuple[str, str], ...]:
+def run_tokens(run: str) -> tuple[tuple[str, Kind], ...]:
     """Return the (lexeme, kind) pairs of one run, the whole first."""
     whole = run.casefold()
     if run.isalpha() and (whole == run or run.istitle()):
@@ -70,26 +73,23 @@ def is_identifier(run: str) -> bool:
     return bool(_DOTTED.fullmatch(run) or _CAMEL.search(run))
 
 
-def _word(word: str, kind: str) -> Iterator[tuple[str, str]]:
+def _word(word: str, kind: Kind) -> Iterator[tuple[str, Kind]]:
     """A word and, where it differs, its English stem; nothing for a stop word."""
     if word in STOP_WORDS:
         return
     yield word[:MAX_LEXEME_CHARS], kind
-    if kind != "identifier" and len(word) > 2 and word.isascii() and word.isalpha() and len(word) <= MAX_LEXEME_CHARS:
+    if kind != "identifier" and word.isascii() and word.isalpha() and 2 < len(word) <= MAX_LEXEME_CHARS:
         with _STEMMER_LOCK:
             stem = _STEMMER.stemWord(word)
         if stem != word:
             yield stem, "stem"
 
 
-def _compound(run: str, whole: str) -> Iterator[tuple[str, str]]:
+def _compound(run: str, whole: str) -> Iterator[tuple[str, Kind]]:
     """The whole, the tails of a path or dotted name, the form without hyphens, and the pieces."""
-    if is_identifier(run):
-        kind = "identifier"
-    elif any(char.isdigit() for char in run):
+    kind: Kind = "identifier" if is_identifier(run) else "word"
+    if kind == "word" and any(char.isdigit() for char in run):
         kind = "number"
-    else:
-        kind = "word"
     seen = {whole}
     yield from _word(whole, kind)
     if len(run) <= MAX_LEXEME_CHARS:

@@ -1,4 +1,4 @@
-"""BM25 over the tokens of a scope, in SQL."""
+"""Keyword search: BM25 over the tokens of a team's memories, in SQL."""
 
 from __future__ import annotations
 
@@ -8,68 +8,159 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from memories.search.narrowing import Narrowing
-from memories.search.tokens import QueryTokens, tsvector_literal
+from . import bm25
+from .bm25 import Statistics
+from .frequencies import document_frequencies, scope_size
+from .narrowing import Narrowing
+from .tokens import QueryTokens, tsquery_literal, tsvector_literal
+
+SMALL = 2_000  # up to so many memories every match is scored, and counted for the frequencies
+RARE_MATCHES = 1_000  # above: candidates come from the rarest terms, up to about so many matches
+OVERFETCH = 4  # candidates before the narrowing, in limits
+
+_Row = tuple[uuid.UUID, int, int, bool]  # memory, length, matched bits, whether the narrowing allows it
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordHit:
-    """A memory and its BM25 evidence: the raw score, and its share of the query's upper bound."""
+    """A memory and its BM25 evidence: the score, its share of the upper bound, the terms matched."""
 
     memory_id: uuid.UUID
     score: float
     coverage: float
+    matched: int
+
+
+def search(
+    *,
+    team_id: uuid.UUID,
+    scope_ids: Sequence[uuid.UUID],
+    query: QueryTokens,
+    statuses: Sequence[str],
+    limit: int = 50,
+    where: Narrowing | None = None,
+) -> tuple[list[KeywordHit], Statistics]:
+    """Return the best memories, best first, and the statistics they were scored with.
+
+    Up to `SMALL` memories everything that matches is scored and the frequencies are exact. Above, the
+    frequencies are kept for minutes, candidates are the matches of the rarest terms, and those are
+    scored by all terms.
+    """
+    if not query.terms or not scope_ids:
+        return [], Statistics(query, (0.0,) * len(query.terms), 1.0)
+    size = scope_size(team_id, scope_ids)
+    table = _Table(team_id, scope_ids, query, statuses, where)
+    if size.memories <= SMALL:
+        rows = table.all_matches()
+        counts = [sum(row[2] >> i & 1 for row in rows) for i in range(len(query.terms))]
+        statistics = bm25.statistics(query, counts, size.memories, size.mean_length)
+    else:
+        counts = document_frequencies(team_id, scope_ids, query.lexemes)
+        statistics = bm25.statistics(query, counts, size.memories, size.mean_length)
+        rows = table.rare_matches(counts, statistics, limit)
+    hits = [_hit(memory, length, matched, statistics) for memory, length, matched, fits in rows if fits]
+    hits.sort(key=lambda hit: (-hit.score, hit.memory_id))
+    return hits[:limit], statistics
+
+
+def matched_sql(query: QueryTokens, alias: str) -> tuple[str, dict[str, str]]:
+    """Return SQL for the bits of the terms that a row holds, and its parameters."""
+    bits = [
+        f"(({alias}.tokens @@ %(term{i})s::tsquery)::int::bigint << {i})" for i in range(len(query.terms))
+    ]
+    params = {f"term{i}": tsquery_literal([lexeme]) for i, lexeme in enumerate(query.lexemes)}
+    return " | ".join(bits) or "0::bigint", params
 
 
 def upsert(*, team_id: uuid.UUID, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, Sequence[str]]]) -> None:
     """Write (memory_id, scope_id, status, tokens) rows, replacing earlier ones."""
-    sql = """
-        INSERT INTO memories_memoryterms (team_id, memory_id, scope_id, status, tokens, length)
-        VALUES (%s, %s, %s, %s, %s::tsvector, %s)
-        ON CONFLICT (team_id, memory_id) DO UPDATE
-        SET scope_id = EXCLUDED.scope_id, status = EXCLUDED.status, tokens = EXCLUDED.tokens, length = EXCLUDED.length
-    """
+    delete(team_id=team_id, memory_ids=[row[0] for row in rows])
+    columns = "team_id, memory_id, scope_id, status, tokens, length"
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY memories_memoryterms ({columns}) FROM STDIN") as copy,
+    ):
+        for memory, scope, status, tokens in rows:
+            copy.write_row((team_id, memory, scope, str(status), tsvector_literal(tokens), len(tokens)))
+
+
+def delete(*, team_id: uuid.UUID, memory_ids: Sequence[uuid.UUID]) -> None:
+    """Remove the rows of these memories, if there are any."""
     with connection.cursor() as cursor:
-        cursor.executemany(
-            sql,
-            [
-                (team_id, memory, scope, status, tsvector_literal(tokens), len(tokens))
-                for memory, scope, status, tokens in rows
-            ],
+        cursor.execute(
+            "DELETE FROM memories_memoryterms WHERE team_id = %s AND memory_id = ANY(%s)",
+            [team_id, list(memory_ids)],
         )
 
 
-def search(
-    *, team_id: uuid.UUID, scope_ids: Sequence[uuid.UUID], query: QueryTokens, statuses: Sequence[str], limit: int = 50,
-    where: Narrowing | None = None,
-) -> list[KeywordHit]:
-    """Return the best rows by BM25 (k1 0.9, b 0.4), best first."""
-    if not query.terms:
-        return []
-    condition, params = where.sql("k") if where else ("TRUE", {})
-    sql = f"""
-        WITH rows AS (
-            SELECT k.memory_id, k.tokens, k.length FROM memories_memoryterms k
-            WHERE k.team_id = %(team)s AND k.scope_id = ANY(%(scopes)s) AND k.status = ANY(%(statuses)s)
-              AND {condition}
-        ), stats AS (SELECT count(*)::float AS n, greatest(avg(length), 1) AS mean FROM rows),
-        hits AS (
-            SELECT r.memory_id, r.length, t.lexeme, cardinality(t.positions) AS tf
-            FROM rows r, LATERAL unnest(r.tokens) t WHERE t.lexeme = ANY(%(lexemes)s)
-        ), idf AS (
-            SELECT lexeme, ln(1 + ((SELECT n FROM stats) - count(*) + 0.5) / (count(*) + 0.5)) AS idf
-            FROM hits GROUP BY lexeme
-        ), bound AS (SELECT sum(idf) * 1.9 AS top FROM idf)
-        SELECT h.memory_id,
-               sum(i.idf * h.tf * 1.9 / (h.tf + 0.9 * (0.6 + 0.4 * h.length / s.mean))) AS score,
-               max(b.top)
-        FROM hits h JOIN idf i USING (lexeme) CROSS JOIN stats s CROSS JOIN bound b
-        GROUP BY h.memory_id ORDER BY score DESC LIMIT %(limit)s
-    """  # noqa: S608 - the condition is made of constants
-    params |= {
-        "team": team_id, "scopes": list(scope_ids), "statuses": list(statuses), "lexemes": list(query.lexemes),
-        "limit": limit,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(sql, params)
-        return [KeywordHit(memory, score, score / top) for memory, score, top in cursor.fetchall()]
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The table as one question sees it."""
+
+    team_id: uuid.UUID
+    scope_ids: Sequence[uuid.UUID]
+    query: QueryTokens
+    statuses: Sequence[str]
+    where: Narrowing | None
+
+    def all_matches(self) -> list[_Row]:
+        """Every row with any of the terms, narrowed or not, so that the frequencies are right."""
+        return self._rows(self.query.lexemes, order="", limit=SMALL)
+
+    def rare_matches(self, counts: Sequence[int], statistics: Statistics, limit: int) -> list[_Row]:
+        """The best rows with any of the rarest terms.
+
+        The narrowing looks at the memory's own row, which costs more than the match: it is first asked
+        of the best few, and only when it leaves too few of them, of all.
+        """
+        rare = _rarest(self.query.lexemes, counts)
+        weights = " + ".join(f"{w:.4f} * (matched >> {i} & 1)" for i, w in enumerate(statistics.weights))
+        dampening = f"1 + {bm25.K1} * ({1 - bm25.B} + {bm25.B} * length / {statistics.mean_length:.4f})"
+        order = f"ORDER BY ({weights}) / ({dampening}) DESC"
+        rows = self._rows(rare, order=order, limit=OVERFETCH * limit)
+        if len(rows) == OVERFETCH * limit and sum(fits for *_, fits in rows) < limit:
+            rows = self._rows(rare, order=order, limit=limit, narrow_first=True)
+        return rows
+
+    def _rows(
+        self, lexemes: Sequence[str], *, order: str, limit: int, narrow_first: bool = False
+    ) -> list[_Row]:
+        bits, params = matched_sql(self.query, "k")
+        fits, narrowing = self.where.sql("k") if self.where else ("TRUE", {})
+        early, late = (fits, "TRUE") if narrow_first else ("TRUE", fits)
+        sql = f"""
+            SELECT k.memory_id, k.length, k.matched, {late} FROM (
+                SELECT * FROM (
+                    SELECT k.memory_id, k.length, {bits} AS matched FROM memories_memoryterms k
+                    WHERE k.team_id = %(team)s AND k.scope_id = ANY(%(scopes)s)
+                      AND k.status = ANY(%(statuses)s) AND k.tokens @@ %(any)s::tsquery AND {early}
+                    OFFSET 0
+                ) found {order} LIMIT {limit}
+            ) k
+        """  # noqa: S608 - made of constants and of numbers
+        params |= narrowing | {
+            "team": self.team_id,
+            "scopes": list(self.scope_ids),
+            "statuses": list(self.statuses),
+            "any": tsquery_literal(lexemes),
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(sql, params)
+            return cursor.fetchall()
+
+
+def _rarest(lexemes: Sequence[str], counts: Sequence[int]) -> list[str]:
+    """The rarest terms that match about `RARE_MATCHES` memories together, and at least one that matches."""
+    chosen: list[str] = []
+    total = 0
+    for count, lexeme in sorted(zip(counts, lexemes, strict=True)):
+        if total and total + count > RARE_MATCHES:
+            break
+        chosen.append(lexeme)
+        total += count
+    return chosen
+
+
+def _hit(memory_id: uuid.UUID, length: int, matched: int, statistics: Statistics) -> KeywordHit:
+    score, coverage = statistics.score(matched, length), statistics.coverage(matched, length)
+    return KeywordHit(memory_id, score, coverage, matched)

@@ -1,60 +1,129 @@
-"""Nearest memories by cosine: exact, always right, filtered before the limit."""
+"""Nearest memories by cosine. Exact, hence always right, and filtered before the limit.
+
+Exact search reads every vector of the scopes: 1.3 ms for 1,000 memories, 10 ms for 10,000. For teams
+above `EXACT_UP_TO` it stays right but slow until they get an index of their own (a partial HNSW index
+per big team); `nearest` is the one place that would choose it.
+"""
 
 from __future__ import annotations
 
+import struct
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from django.db import connection
 from pgvector import HalfVector
 
-from memories.search.narrowing import Narrowing
+from .narrowing import Narrowing
+
+EXACT_UP_TO = 20_000  # memories
+OVERFETCH = 4  # hits before the narrowing, in limits
 
 
 @dataclass(frozen=True, slots=True)
 class VectorHit:
-    """A memory and its cosine similarity to the question."""
+    """A memory and its cosine similarity to the question, -1..1."""
 
     memory_id: uuid.UUID
     cosine: float
 
 
 def nearest(
-    *, team_id: uuid.UUID, scope_ids: Sequence[uuid.UUID], embedding: np.ndarray, model_id: str,
-    statuses: Sequence[str], limit: int, where: Narrowing | None = None,
+    *,
+    team_id: uuid.UUID,
+    scope_ids: Sequence[uuid.UUID],
+    embedding: np.ndarray,
+    model_id: str,
+    statuses: Sequence[str],
+    limit: int = 50,
+    where: Narrowing | None = None,
 ) -> list[VectorHit]:
-    """Return the closest rows, best first. `where` narrows before the limit."""
-    condition, params = where.sql("v") if where else ("TRUE", {})
-    sql = f"""
-        SELECT v.memory_id, 1 - (v.embedding <=> %(vector)s::halfvec) AS cosine
-        FROM memories_memoryvector v
-        WHERE v.team_id = %(team)s AND v.scope_id = ANY(%(scopes)s) AND v.model_id = %(model)s
-          AND v.status = ANY(%(statuses)s) AND {condition}
-        ORDER BY (v.embedding <=> %(vector)s::halfvec) + 0 LIMIT %(limit)s
-    """  # noqa: S608 - the condition is made of constants
-    params |= {
-        "vector": HalfVector(embedding).to_text(), "team": team_id, "scopes": list(scope_ids), "model": model_id,
-        "statuses": list(statuses), "limit": limit,
+    """Return the closest rows of `model_id`, best first, among those that `where` allows.
+
+    The narrowing looks at the memory's own row, which for every vector would cost more than the search.
+    So it is first asked of the best few; only when it leaves too few of them, of all.
+    """
+    params = {
+        "vector": HalfVector(np.asarray(embedding, dtype=np.float32)).to_text(),
+        "team": team_id,
+        "scopes": list(scope_ids),
+        "model": model_id,
+        "statuses": list(statuses),
     }
+    if where is None:
+        return [VectorHit(memory, cosine) for memory, cosine, _ in _rows("TRUE", "TRUE", limit, params)]
+    fits, narrowing = where.sql("v")
+    params |= narrowing
+    rows = _rows("TRUE", fits, OVERFETCH * limit, params)
+    hits = [VectorHit(memory, cosine) for memory, cosine, allowed in rows if allowed][:limit]
+    if len(hits) < limit and len(rows) == OVERFETCH * limit:
+        hits = [VectorHit(memory, cosine) for memory, cosine, _ in _rows(fits, "TRUE", limit, params)]
+    return hits
+
+
+def _rows(early: str, late: str, limit: int, params: dict) -> list[tuple[uuid.UUID, float, bool]]:
+    """The closest rows: `early` is a condition before the limit, `late` one that is only reported."""
+    sql = f"""
+        SELECT v.memory_id, 1 - v.distance, {late} FROM (
+            SELECT v.memory_id, v.embedding <=> %(vector)s::halfvec AS distance
+            FROM memories_memoryvector v
+            WHERE v.team_id = %(team)s AND v.scope_id = ANY(%(scopes)s) AND v.model_id = %(model)s
+              AND v.status = ANY(%(statuses)s) AND {early}
+            ORDER BY (v.embedding <=> %(vector)s::halfvec) + 0 LIMIT {limit}
+        ) v ORDER BY v.distance, v.memory_id
+    """  # noqa: S608 - made of constants and a number
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
-        return [VectorHit(memory_id, cosine) for memory_id, cosine in cursor.fetchall()]
+        return cursor.fetchall()
 
 
 def upsert(
     *, team_id: uuid.UUID, model_id: str, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, np.ndarray]]
 ) -> None:
-    """Write (memory_id, scope_id, status, embedding) rows, replacing earlier ones of the same model."""
-    sql = """
-        INSERT INTO memories_memoryvector (team_id, memory_id, scope_id, status, model_id, embedding)
-        VALUES (%s, %s, %s, %s, %s, %s::halfvec)
-        ON CONFLICT (team_id, memory_id, model_id) DO UPDATE
-        SET scope_id = EXCLUDED.scope_id, status = EXCLUDED.status, embedding = EXCLUDED.embedding
+    """Write (memory_id, scope_id, status, embedding) rows, replacing earlier ones of the same model.
+
+    By binary COPY: writing a vector as text costs more than storing it.
     """
+    delete(team_id=team_id, memory_ids=[row[0] for row in rows], model_id=model_id)
+    columns = "team_id, memory_id, scope_id, status, model_id, embedding"
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY memories_memoryvector ({columns}) FROM STDIN (FORMAT BINARY)") as copy,
+    ):
+        for part in _binary(team_id, model_id, rows):
+            copy.write(part)
+
+
+def delete(*, team_id: uuid.UUID, memory_ids: Sequence[uuid.UUID], model_id: str | None = None) -> None:
+    """Remove the rows of these memories, of one model or of all."""
     with connection.cursor() as cursor:
-        cursor.executemany(
-            sql,
-            [(team_id, memory, scope, status, model_id, HalfVector(vector).to_text()) for memory, scope, status, vector in rows],
+        cursor.execute(
+            "DELETE FROM memories_memoryvector WHERE team_id = %s AND memory_id = ANY(%s)"
+            " AND (%s::varchar IS NULL OR model_id = %s)",
+            [team_id, list(memory_ids), model_id, model_id],
         )
+
+
+def decode(raw: bytes | memoryview) -> np.ndarray:
+    """Return what `halfvec_send` wrote as float32 [dimensions]."""
+    return np.frombuffer(raw, dtype=">f2", offset=4).astype(np.float32)
+
+
+def _binary(
+    team_id: uuid.UUID, model_id: str, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, np.ndarray]]
+) -> Iterator[bytes]:
+    """PostgreSQL's binary COPY format: a signature, then each row as counted, length-prefixed fields."""
+    yield b"PGCOPY\n\xff\r\n\x00" + struct.pack("!II", 0, 0)
+    for memory, scope, status, embedding in rows:
+        fields = (
+            team_id.bytes,
+            memory.bytes,
+            scope.bytes,
+            str(status).encode(),
+            model_id.encode(),
+            HalfVector(np.asarray(embedding, dtype=np.float32)).to_binary(),
+        )
+        yield struct.pack("!h", len(fields)) + b"".join(struct.pack("!i", len(f)) + f for f in fields)
+    yield struct.pack("!h", -1)

@@ -66,7 +66,7 @@ GROUNDS = {
     "verdict": ("its result was checked and found wrong", "其结果经检查被判为错误"),
     "error": ("it failed and nothing later made it good", "该步报错且之后未能挽回"),
     "outlived": (
-        "it failed and was never made good, although other calls worked later",
+        "it failed and was not made good, though other calls worked later",
         "该步报错且未能挽回，尽管之后的其他调用成功了",
     ),
     "correction": ("the user objected right after it", "用户随后表示不对"),

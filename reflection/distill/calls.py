@@ -32,8 +32,24 @@ _CHANGING_ZH = re.compile(
     r"更新|创建|新建|新增|添加|删除|提交|发送|发布|预订|取消|修改|设置|支付|转账|充值|购买"
     r"|退款|退货|换货|退订|改签|下单|写入|安装|部署|重启|停止|上传|保存|转人工|转接"
 )
-_SHELLS = re.compile(r"(?:^|_)(?:bash|shell|sh|terminal|command|cmd|exec|run_command|execute_command)$", re.I)
-_GIT_READING = frozenset(["status", "log", "diff", "show", "branch", "blame", "grep"])
+_SHELLS = re.compile(
+    r"(?:^|[_.-])(?:bash|shell|sh|zsh|powershell|terminal|console|commands?|cmd|exec|execute|run|python|ipython"
+    r"|node|sql|query|psql|mysql|sqlite)$",
+    re.IGNORECASE,
+)
+_COMMAND_NAMES = ("command", "cmd", "script", "code", "sql", "query", "statement", "input")
+SQL = re.compile(
+    r"\s*(?:select|with|insert|update|delete|create|alter|drop|show|explain|describe|set|merge)\b",
+    re.IGNORECASE,
+)
+_SQL_READING = re.compile(r"\s*(?:select|with|show|explain|describe)\b", re.IGNORECASE)
+# What goes before a program's name; and the second words that only look ("git status", "pip list").
+_BEFORE_PROGRAM = re.compile(r"(?:sudo|env|time|nohup|[A-Za-z_]\w*=\S*)\s+")
+_LOOKING_WORDS = """
+status log diff show branch blame grep list ls ps get describe logs images info version freeze
+"""
+_LOOKS_ON = frozenset(_LOOKING_WORDS.split())
+_TWO_WORDED = frozenset(["git", "pip", "pip3", "npm", "yarn", "docker", "kubectl", "helm", "brew", "conda"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +106,7 @@ def attempts(trace: TraceForm) -> tuple[Attempt, ...]:
     for step in trace.steps:
         if is_call(step):
             waiting.append(len(made))
-            made.append(
-                Attempt(step.tool or "tool", step, None, step.sequence, arguments=step.arguments or {})
-            )
+            made.append(Attempt(step.tool or "tool", step, None, step.sequence, arguments=step.arguments or {}))
         elif is_result(step):
             index = _awaited(step, waiting, made)
             if index is None:
@@ -104,17 +118,29 @@ def attempts(trace: TraceForm) -> tuple[Attempt, ...]:
     return tuple(made)
 
 
+def command_of(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return the command, script or statement that a shell-like tool was given, or None for other tools.
+
+    Such a tool (bash, python, sql, …) takes one free text; further arguments are settings.
+    """
+    if not _SHELLS.search(tool):
+        return None
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str) and value.strip()}
+    named = next((texts[name] for name in _COMMAND_NAMES if name in texts), None)
+    command = named if named is not None else next(iter(texts.values()), None) if len(texts) == 1 else None
+    if command is not None and tool.lower().endswith(("query", "sql")):
+        return command if SQL.match(command) else None
+    return command
+
+
 def changes_state(tool: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether a call changes state, by the verb in its name or in its shell command."""
     if _CHANGING_ZH.search(tool):
         return True
+    command = command_of(tool, arguments)
+    if command is not None:
+        return _command_changes(command)
     words = _words(tool)
-    if _SHELLS.search(tool):
-        command = next((value for value in arguments.values() if isinstance(value, str)), "")
-        words = _words(command)[:2]
-        if words[:1] == ["git"]:
-            return bool(words[1:]) and words[1] not in _GIT_READING
-        return bool(words) and words[0] not in _READING
     verb = next((word for word in words if word in _READING or word in _CHANGING), "")
     return verb in _CHANGING
 
@@ -137,13 +163,15 @@ def _awaited(step: StepForm, waiting: list[int], made: list[Attempt]) -> int | N
 def _answered(attempt: Attempt, step: StepForm, by_sequence: Mapping[int, StepForm]) -> Attempt:
     repeated = SAME_RESULT.fullmatch(step.content)
     source = by_sequence.get(int(repeated.group(1)), step) if repeated else step
+    # A command or a change that prints nothing went well; a search that does found nothing.
+    silent = attempt.changes_state or command_of(attempt.tool, attempt.arguments) is not None
     result = step if source is step else replace(source, is_error=step.is_error or source.is_error)
     return replace(
         attempt,
         result=result,
         ended=step.sequence,
         error=find_error(result),
-        empty=is_empty(result.content),
+        empty=is_empty(result.content) and not (silent and not result.content.strip()),
     )
 
 
@@ -154,9 +182,24 @@ def _unannounced(step: StepForm, before: StepForm | None, by_sequence: Mapping[i
     if call is not None:
         code = written_code(call.content)
         arguments = {"code": code} if code else {"message": call.content}
-    return _answered(
-        Attempt(step.tool or "tool", call, None, step.sequence, arguments=arguments), step, by_sequence
-    )
+    return _answered(Attempt(step.tool or "tool", call, None, step.sequence, arguments=arguments), step, by_sequence)
+
+
+def _command_changes(command: str) -> bool:
+    """Return whether some part of a command does more than look."""
+    if SQL.match(command):
+        return _SQL_READING.match(command) is None
+    return any(_part_changes(part) for part in re.split(r"&&|\|\||[;|\n]", command))
+
+
+def _part_changes(part: str) -> bool:
+    part = part.strip()
+    while before := _BEFORE_PROGRAM.match(part):
+        part = part[before.end() :]
+    program, *rest = part.split() or [""]
+    if not program or program == "cd" or program in _READING or "--version" in rest:
+        return False
+    return not (program in _TWO_WORDED and bool(rest) and rest[0] in _LOOKS_ON)
 
 
 def _words(name: str) -> list[str]:

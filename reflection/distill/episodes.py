@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from memories.enums import FailureClass, Kind, Tier
 from reflection.distill.blame import GROUNDS, Blame, blame
 from reflection.distill.calls import Attempt, is_note
-from reflection.distill.pairs import Findings, error_message
+from reflection.distill.pairs import Findings
 from reflection.distill.signs import error_quote, head_quote, is_result
-from reflection.distill.telling import ERROR_LIMIT, final_result, resume_hint, tell_episode, tools_used, where
-from reflection.distill.wording import filled, is_chinese, shorten
+from reflection.distill.telling import (
+    ERROR_LIMIT,
+    error_told,
+    final_result,
+    resume_hint,
+    tell_episode,
+    tools_used,
+    where,
+)
+from reflection.distill.wording import filled, is_chinese, quoted, shorten
 from reflection.enums import Role, TraceStatus
 from reflection.forms import Candidate, Quote, TraceForm
 
@@ -57,7 +65,7 @@ def _failure_steps(findings: Findings, wrong: Blame | None, zh: bool) -> list[di
     listed: dict[int, dict[str, str]] = {}
     if wrong is not None:
         reason = GROUNDS[wrong.ground][1 if zh else 0] + (
-            f": {shorten(wrong.detail, ERROR_LIMIT)}" if wrong.detail else ""
+            f": {shorten(quoted(wrong.detail), ERROR_LIMIT)}" if wrong.detail else ""
         )
         likely = "" if wrong.certain else ("最可能：" if zh else "most likely: ")
         listed[wrong.step.sequence] = {"step": where(wrong.step, wrong.tool, zh), "reason": likely + reason}
@@ -65,7 +73,7 @@ def _failure_steps(findings: Findings, wrong: Blame | None, zh: bool) -> list[di
         if attempt.error is not None and attempt.step.sequence not in listed:
             passing = attempt.error.failure_class == FailureClass.TRANSIENT
             note = ("（暂时性）" if zh else " (transient)") if passing else ""
-            reason = shorten(error_message(attempt), ERROR_LIMIT) + note
+            reason = error_told(attempt) + note
             listed[attempt.step.sequence] = {"step": where(attempt.step, attempt.tool, zh), "reason": reason}
     return list(listed.values())[:_LISTED]
 

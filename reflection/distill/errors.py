@@ -63,9 +63,7 @@ def explained(error: APIError, model: str) -> DistillError | NotTaken:
     if status in (401, 403):
         return DistillError(f"The model endpoint refused the API key ({status}).", retryable=False)
     if status == 404:
-        return DistillError(
-            f"The model endpoint has no model {model} at this address (404).", retryable=False
-        )
+        return DistillError(f"The model endpoint has no model {model} at this address (404).", retryable=False)
     if error.code == "insufficient_quota":
         return DistillError(
             "The account at the model endpoint has no quota left.",

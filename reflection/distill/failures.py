@@ -135,9 +135,7 @@ _FAILURE = re.compile(
     re.IGNORECASE,
 )
 # "timeout: 30" states a setting; it reports nothing.
-_SETTING = re.compile(
-    r"\b\w*time_?out\w*[\"']?\s*[:=]\s*\d+\s*(?:m?s|sec\w*|min\w*)?\b(?! exceeded)", re.IGNORECASE
-)
+_SETTING = re.compile(r"\b\w*time_?out\w*[\"']?\s*[:=]\s*\d+\s*(?:m?s|sec\w*|min\w*)?\b(?! exceeded)", re.IGNORECASE)
 _DENIED = re.compile(
     r"\b(?:no|zero|0|without(?: any)?) (?:\w+ )?(?:errors?|failures?|exceptions?|issues?)\b|error-free"
     r"|\b(?:errors?|failures?|failed|exceptions?)[\"']?\s*[:=]\s*(?:0\b|none\b|null\b|\[\]"

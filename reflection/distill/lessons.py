@@ -8,27 +8,33 @@ from dataclasses import dataclass
 
 from memories.enums import Kind, Tier
 from reflection.distill.blame import INVENTED
-from reflection.distill.calls import is_call
+from reflection.distill.calls import Attempt, command_of, is_call
+from reflection.distill.changes import Change
+from reflection.distill.commands import command_shown
 from reflection.distill.pairs import Pair
 from reflection.distill.patterns import error_pattern, says_nothing
-from reflection.distill.phrasing import tell
+from reflection.distill.phrasing import Advice, advise, prepared, sentence, switched
+from reflection.distill.placeholders import generalise, names_setting, run_ids
+from reflection.distill.readings import Fix
 from reflection.distill.signs import error_quote, head_quote
 from reflection.distill.wording import (
+    call_told,
     either,
     filled,
     first_sentence,
-    generalise,
     is_chinese,
+    leaves,
     one_line,
-    run_ids,
     settings,
     shorten,
+    show,
 )
 from reflection.enums import Role, TraceStatus
 from reflection.forms import Candidate, Quote, StepForm, TraceForm
 
 LENGTH = 300  # characters of a lesson at most
 _REASON_LIMIT = 300  # characters of the agent's own reason that are quoted
+_KEPT = 8  # changes kept as data
 _REMEDY = re.compile(
     r"\b(?:need(?:s|ed)? to|have to|must|should(?: be| have)?|instead|let(?:['’]s| me| us)"
     r"|I(?:['’]ll| will)|properly|correct(?:ly)?|fix)\b"
@@ -45,63 +51,101 @@ _SENTENCES = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？](?!\S)|[。！？]|
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class Context:
+    """What the lessons of one trace share: the trace, its run's ids and its language."""
+
     trace: TraceForm
     ids: Mapping[str, str]
     zh: bool
 
+    @property
+    def failed_run(self) -> bool:
+        """Whether the run as a whole did not succeed."""
+        return self.trace.outcome != TraceStatus.SUCCEEDED
 
-def lessons(trace: TraceForm, pairs: tuple[Pair, ...]) -> tuple[Candidate, ...]:
+
+def context_of(trace: TraceForm) -> Context:
+    """Return what the lessons of a trace share."""
+    return Context(trace, run_ids(trace), is_chinese(trace))
+
+
+def lessons(context: Context, pairs: tuple[Pair, ...]) -> tuple[Candidate, ...]:
     """Return the lessons of a trace's pairs, the most useful first, without a repeated wording."""
-    context = _Context(trace, run_ids(trace), is_chinese(trace))
     ranked = sorted(pairs, key=lambda pair: -_usefulness(pair))
     made = [lesson for pair in ranked if (lesson := _lesson(pair, context)) is not None]
     return tuple({lesson.content: lesson for lesson in made}.values())
 
 
-def _lesson(pair: Pair, context: _Context) -> Candidate | None:
+def _lesson(pair: Pair, context: Context) -> Candidate | None:
     """Return one pair as a lesson, or None when it would say nothing that helps."""
     if INVENTED.search(pair.fixed.step.text):
         return None  # the error went away because made-up data took the place of real data
-    reason = reasoning(pair, context.trace)
-    pattern = error_pattern(pair, context.ids)
-    told = tell(pair, pattern, reason[1] if reason else "", context.ids, context.zh)
-    if told is None or says_nothing(pattern):
+    advice = _advice(pair, context)
+    if advice is None:
         return None
-    content = shorten(told.sentence, LENGTH)
-    failed_run = context.trace.outcome != TraceStatus.SUCCEEDED
+    tool, command = shorten(pair.failed.tool, 60), command_of(pair.failed.tool, pair.failed.arguments)
+    pattern = pattern_of(pair.failed, pair.message, context, advice.text, pair.fix)
+    if says_nothing(pattern):
+        if not advice.always:
+            return None
+        pattern = ""
+    reason = reasoning(pair, context.trace)
+    content = shorten(sentence(tool, command, advice, pattern, context.zh), LENGTH)
     structure = {
-        "situation": _situation(pair, context),
+        "situation": situation([tool, pair.kind, *_told_names(pair)], context),
         "decision": {
             "action": _action(pair),
-            "parameters": told.parameters,
+            "parameters": _parameters(pair, context),
             "reasoning": first_sentence(reason[1], 200) if reason else "",
         },
         "outcome": _outcome(pair),
         "lesson": content,
-        "applies_when": _applies_when(pair, pattern, context.zh),
-        "not_when": _not_when(context.zh, failed_run),
-        "failure_class": _failure_class(pair),
+        "applies_when": applies_when(pair.failed, pattern, context.zh),
+        "not_when": _not_when(context),
+        "failure_class": failure_class(pair.failed),
     }
     return Candidate(
         kind=Kind.EXPERIENCE.value,
         tier=Tier.EPISODIC.value,
         content=content,
         structure=filled(structure),
-        confidence=_confidence(pair, failed_run),
+        confidence=_confidence(pair, context.failed_run),
         quotes=_quotes(pair, reason),
-        failure_class=_failure_class(pair),
-        tags=(shorten(pair.failed.tool, 60),),
+        failure_class=failure_class(pair.failed),
+        tags=(tool,),
     )
 
 
-def _situation(pair: Pair, context: _Context) -> dict[str, object]:
+def _advice(pair: Pair, context: Context) -> Advice | None:
+    if pair.kind == "switched":
+        return switched(pair.fixed.tool, context.zh)
+    if pair.kind == "prepared":
+        return prepared(pair.through, context.zh)
+    return advise(pair.fix, context.ids, context.zh) if pair.fix is not None else None
+
+
+def pattern_of(failed: Attempt, message: str, context: Context, kept: str = "", fix: Fix | None = None) -> str:
+    """Return the error of a call without the run's own values, save those that `kept` names too."""
+    if command_of(failed.tool, failed.arguments) is not None:
+        return error_pattern(message, (), kept, context.ids)
+    given = [value for path, value in leaves(failed.arguments) if not names_setting(path)]
+    # A setting stays where it is part of the situation, and goes where it was the mistake.
+    given += [change.old for change in fix.changes] if fix is not None else []
+    return error_pattern(message, given, kept, context.ids)
+
+
+def situation(features: list[str], context: Context) -> dict[str, object]:
+    """Return where a lesson was learnt."""
     return {
         "task_type": shorten(context.trace.task_type, 100),
-        "features": _features(pair),
+        "features": list(dict.fromkeys(shorten(name, 60) for name in features if name))[:8],
         "environment": settings(context.trace.environment),
         "text": generalise(shorten(context.trace.task, 200), context.ids),
     }
+
+
+def _told_names(pair: Pair) -> list[str]:
+    return [change.name for change in pair.fix.changes] if pair.fix is not None else []
 
 
 def _outcome(pair: Pair) -> dict[str, object]:
@@ -133,11 +177,6 @@ def _thought(step: StepForm) -> str:
     return thought if isinstance(thought, str) else ""
 
 
-def _features(pair: Pair) -> list[str]:
-    named = [pair.failed.tool, pair.kind, *(change.name for change in pair.changes)]
-    return list(dict.fromkeys(shorten(name, 60) for name in named))[:8]
-
-
 def _action(pair: Pair) -> str:
     return {
         "changed": f"call {pair.fixed.tool} again with changed arguments",
@@ -146,15 +185,40 @@ def _action(pair: Pair) -> str:
     }[pair.kind]
 
 
-def _applies_when(pair: Pair, pattern: str, zh: bool) -> str:
-    if zh:
-        return f"调用 {pair.failed.tool} 且报错为“{pattern}”"
-    return f"{pair.failed.tool} fails with “{pattern}”"
+def _parameters(pair: Pair, context: Context) -> dict[str, object]:
+    """Return the run's own values, the old beside the new; its ids as placeholders."""
+    if pair.kind == "switched":
+        return {"instead_of": pair.failed.tool, "use": pair.fixed.tool}
+    if pair.kind == "prepared":
+        told = "; ".join(call_told(attempt, 120) for attempt in pair.through)
+        return {"first": generalise(told, context.ids, dates=False)}
+    changes: tuple[Change, ...] = pair.changes[:_KEPT]
+    return {
+        change.path[:60]: {"from": _kept(change.old, context.ids), "to": _kept(change.new, context.ids)}
+        for change in changes
+    }
 
 
-def _not_when(zh: bool, failed_run: bool) -> str:
+def _kept(value: object, ids: Mapping[str, str]) -> object:
+    """Keep numbers and flags as they are in the structure; texts without this run's ids."""
+    if value is None or isinstance(value, (int, float, bool)):
+        return value
+    return generalise(show(value, 120), ids, dates=False)
+
+
+def applies_when(failed: Attempt, pattern: str, zh: bool) -> str:
+    """Return the situation in which a lesson about a failing call helps."""
+    command = command_of(failed.tool, failed.arguments)
+    what = command_shown(command) if command is not None else shorten(failed.tool, 60)
+    if not pattern:
+        return f"调用 {what}" if zh else f"{what} is called"
+    return f"调用 {what} 且报错为“{pattern}”" if zh else f"{what} fails with “{pattern}”"
+
+
+def _not_when(context: Context) -> str:
+    zh = context.zh
     passing = "报错只是暂时的（超时、限流）" if zh else "the failure is a passing one (time-out, rate limit)"
-    if not failed_run:
+    if not context.failed_run:
         return passing
     doubt = either(
         zh,
@@ -164,8 +228,9 @@ def _not_when(zh: bool, failed_run: bool) -> str:
     return passing + doubt
 
 
-def _failure_class(pair: Pair) -> str:
-    return pair.failed.error.failure_class.value if pair.failed.error else "none"
+def failure_class(failed: Attempt) -> str:
+    """Return why a call failed."""
+    return failed.error.failure_class.value if failed.error else "none"
 
 
 def _confidence(pair: Pair, failed_run: bool) -> float:

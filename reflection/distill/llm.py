@@ -101,9 +101,7 @@ def _drafts(
     return drafts, tuple(rejected)
 
 
-def _answer(
-    talk: Conversation, messages: list[Message], finder: QuoteFinder
-) -> tuple[tuple[Candidate, ...], Rejected]:
+def _answer(talk: Conversation, messages: list[Message], finder: QuoteFinder) -> tuple[tuple[Candidate, ...], Rejected]:
     reading = _read(talk, messages, Proposal)
     candidates, rejected = schemas.to_candidates(reading.candidates, finder)
     return candidates, (*rejected, *_refused(reading))

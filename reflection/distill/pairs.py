@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from memories.enums import FailureClass
-from reflection.distill.calls import Attempt, attempts
-from reflection.distill.changes import Change, changed_arguments, explains, same_arguments
-from reflection.distill.wording import generalise, leaves, one_line
+from reflection.distill.calls import Attempt, attempts, command_of
+from reflection.distill.changes import Change, changed_arguments, same_arguments
+from reflection.distill.commands import program, same_command
+from reflection.distill.fixes import find_fix
+from reflection.distill.placeholders import generalise
+from reflection.distill.readings import Fix
+from reflection.distill.setups import mends, prepares
+from reflection.distill.wording import leaves, one_line
 from reflection.forms import TraceForm
 
 HORIZON = 15  # attempts after a failure in which its fix is looked for
 SWITCH_HORIZON = 3  # attempts after a failure in which another tool may stand in
+PREPARED_BY = 2  # calls at most that made the same call work; after more of them none can be named
 _NAME_WORD = re.compile(r"[a-z]+|[\u3400-\u9fff]{2,}")
 _BY = re.compile(r"_?(?:by|via|from|using|with)_.*$")
 
@@ -22,16 +28,21 @@ _BY = re.compile(r"_?(?:by|via|from|using|with)_.*$")
 class Pair:
     """A failure with what was changed and the success that followed.
 
-    `kind` is "changed" (same tool, other arguments), "prepared" (`through` was done first, then the
+    `kind` is "changed" (same tool, put right by `fix`), "prepared" (`through` was done first, then the
     same call worked) or "switched" (another tool did it). `failures` counts calls that met this error.
     """
 
     kind: str
     failed: Attempt
     fixed: Attempt
-    changes: tuple[Change, ...] = ()
-    through: Attempt | None = None
+    fix: Fix | None = None
+    through: tuple[Attempt, ...] = ()
     failures: int = 1
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every argument that differs between the two calls."""
+        return changed_arguments(self.failed.arguments, self.fixed.arguments) if self.kind == "changed" else ()
 
     @property
     def message(self) -> str:
@@ -70,7 +81,7 @@ def error_message(attempt: Attempt) -> str:
 
 
 def find_pairs(trace: TraceForm) -> Findings:
-    """Sort every failed call of a trace into fixed, passing and unresolved."""
+    """Sort every failed call of a trace into fixed, passing, recovered and unresolved."""
     made = attempts(trace)
     pairs: list[Pair] = []
     passing: list[Passing] = []
@@ -79,12 +90,13 @@ def find_pairs(trace: TraceForm) -> Findings:
     for index, failed in enumerate(made):
         if failed.error is None:
             continue
-        outcome = _what_became(failed, made[index + 1 :])
+        later = made[index + 1 :]
+        outcome = _what_became(failed, later)
         if isinstance(outcome, Pair):
             pairs.append(outcome)
         elif isinstance(outcome, Passing):
             passing.append(outcome)
-        elif any(later.tool == failed.tool and later.succeeded for later in made[index + 1 :]):
+        elif any(_went_on(failed, attempt) for attempt in later):
             recovered.append(failed)
         else:
             unresolved.append(failed)
@@ -97,30 +109,49 @@ def _what_became(failed: Attempt, later: Sequence[Attempt]) -> Pair | Passing | 
     for place, attempt in enumerate(later[:HORIZON]):
         if attempt.tool != failed.tool or not attempt.succeeded:
             continue
-        if same_arguments(failed.arguments, attempt.arguments):
-            through = _prepared_by(later[:place], failed)
-            if transient or through is None:
-                return Passing(failed, attempt)
-            return Pair("prepared", failed, attempt, through=through)
-        if not transient and explains(failed, attempt, message):
-            return Pair("changed", failed, attempt, changed_arguments(failed.arguments, attempt.arguments))
+        if _same_call(failed, attempt):
+            return _worked_again(failed, attempt, later[:place], transient)
+        fix = None if transient else find_fix(failed, attempt, message, later[:place])
+        if fix is not None:
+            return Pair("changed", failed, attempt, fix)
     if transient:
         return Passing(failed, None)
     return _switched(failed, later)
 
 
-def _prepared_by(between: Sequence[Attempt], failed: Attempt) -> Attempt | None:
-    """Return the last change made between a failure and the same call working, or None."""
-    return next(
-        (
-            attempt
-            for attempt in reversed(between)
-            if attempt.changes_state
-            and attempt.error is None
-            and not (attempt.tool == failed.tool and same_arguments(attempt.arguments, failed.arguments))
-        ),
-        None,
-    )
+def _worked_again(
+    failed: Attempt, again: Attempt, between: Sequence[Attempt], transient: bool
+) -> Pair | Passing | None:
+    """The same call worked: by itself, or after something was done; None when it cannot be told what."""
+    done = [
+        attempt
+        for attempt in between
+        if attempt.changes_state and attempt.error is None and not _same_call(attempt, failed)
+    ]
+    if transient or not done:
+        return Passing(failed, again)
+    if any(mends(attempt) for attempt in done):
+        return None
+    through = tuple(attempt for attempt in done if prepares(attempt, failed, error_message(failed)))
+    return Pair("prepared", failed, again, through=through) if 0 < len(through) <= PREPARED_BY else None
+
+
+def _same_call(one: Attempt, other: Attempt) -> bool:
+    """Return whether two attempts made the same call; of a command, however much output it shows."""
+    if one.tool != other.tool:
+        return False
+    first, second = (command_of(attempt.tool, attempt.arguments) for attempt in (one, other))
+    if first is not None and second is not None and same_command(first, second):
+        return True
+    return same_arguments(one.arguments, other.arguments)
+
+
+def _went_on(failed: Attempt, later: Attempt) -> bool:
+    """Return whether a later call shows that the failing tool, or program of a shell, did work."""
+    if later.tool != failed.tool or not later.succeeded:
+        return False
+    first, second = (command_of(attempt.tool, attempt.arguments) for attempt in (failed, later))
+    return first is None or second is None or program(first) == program(second)
 
 
 def _switched(failed: Attempt, later: Sequence[Attempt]) -> Pair | None:
@@ -137,8 +168,8 @@ def _stands_in(failed: Attempt, other: Attempt) -> bool:
     """Return whether another tool was used for the same end.
 
     Reading tools stand in when they look for the same thing: the same stem before "by" or most words
-    of the name in common, or the same value asked for. A tool that changes something must have been
-    given the same input throughout.
+    of the name in common, or the same value asked for by a tool that the name or the error points to.
+    A tool that changes something must have been given the same input throughout.
     """
     if failed.call is None or other.call is None or failed.changes_state != other.changes_state:
         return False
@@ -148,7 +179,9 @@ def _stands_in(failed: Attempt, other: Attempt) -> bool:
         return bool(given) and given <= asked
     mine, theirs = _name_words(failed.tool), _name_words(other.tool)
     same_end = len(mine & theirs) >= 2 and len(mine & theirs) >= len(mine | theirs) - 2
-    return same_end or any(len(value) > 3 and value in " ".join(given) for value in asked)
+    message = error_message(failed).lower()
+    pointed_to = bool(mine & theirs) or any(len(word) > 3 and word in message for word in theirs)
+    return same_end or (pointed_to and any(len(value) > 3 and value in " ".join(given) for value in asked))
 
 
 def _name_words(tool: str) -> set[str]:

@@ -1,191 +1,209 @@
-"""How a lesson is told in a sentence, English and Chinese."""
+"""How a fix is told: advice that holds for every run, in English and Chinese, beside the error it answers.
+
+An advice names the tool's arguments, forms and settings, and values that the error itself states. The
+values of the run stay in the decision's parameters, so that two runs that differ only in those give one
+and the same sentence.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from reflection.distill.calls import Attempt, is_call
-from reflection.distill.changes import Change, edited_lines, fits_gap, offered_by, share_words
-from reflection.distill.pairs import Pair
-from reflection.distill.wording import either, first_sentence, generalise, shorten, show
+from reflection.distill.calls import Attempt, command_of
+from reflection.distill.commands import CommandFix, code, command_shown, command_told
+from reflection.distill.placeholders import generalise, is_setting, stem
+from reflection.distill.readings import Fix
+from reflection.distill.wording import show
 
-_TEXTS = 4  # words from which a value reads as text and not as a setting
-_WRITTEN = ("code", "message")  # what a call without arguments was asked in: a script or prose
-_AT_MOST = 3  # changes told one by one
-_KEPT = 8  # changes kept as data
+_TYPES = {
+    "truth value": ("true or false", "布尔值"),
+    "number": ("a number", "数字"),
+    "whole number": ("a whole number", "整数"),
+    "fraction": ("a fraction", "小数"),
+    "list": ("a list", "列表"),
+    "object": ("an object", "对象"),
+    "string": ("a string", "字符串"),
+}
+_LISTED = 80  # characters of the allowed values that are named
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
-    """A piece of a lesson and the decision's parameters as data."""
+class Advice:
+    """What to do. `always`: it is how the tool is called, error or not; else it answers the error."""
 
-    sentence: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
-def tell(pair: Pair, pattern: str, reason: str, ids: Mapping[str, str], zh: bool) -> Phrase | None:
-    """Return a lesson's sentence with the parameters of its decision; None when it would not help.
-
-    `pattern` is the error in general words, `reason` what the agent itself said about the fix, or "".
-    """
-    tool = pair.failed.tool
-    opening = f"调用 {tool} 返回“{pattern}”时，" if zh else f"When {tool} answers “{pattern}”, "
-    if pair.kind == "switched":
-        advice = either(
-            zh,
-            f"改用 {pair.fixed.tool}；同样的需求用它成功了。",
-            f"use {pair.fixed.tool} instead; it worked for the same request.",
-        )
-        return Phrase(opening + advice, {"instead_of": tool, "use": pair.fixed.tool})
-    if pair.kind == "prepared" and pair.through is not None:
-        done = _call_shown(pair.through, ids)
-        advice = either(
-            zh,
-            f"先执行 {done}，再原样重试；这样就成功了。",
-            f"first run {done}; the same call then works.",
-        )
-        return Phrase(opening + advice, {"first": done})
-    written = any(change.name in _WRITTEN for change in pair.changes) and not is_call(pair.fixed.step)
-    phrase = _written_phrase(pair, reason, ids, zh) if written else _change_phrase(pair, ids, zh)
-    return None if phrase is None else Phrase(opening + phrase.sentence, phrase.parameters)
+    text: str
+    always: bool = False
 
 
-def _written_phrase(pair: Pair, reason: str, ids: Mapping[str, str], zh: bool) -> Phrase | None:
-    """Word a change of a script: the lines that the error speaks of, or the agent's reason for a rewrite."""
-    gone, came = _edit(pair)
-    if came and share_words(pair.message, " ".join(came)):
-        new, old = (generalise(show("; ".join(lines), 100), ids) for lines in (came, gone))
-        if old:
-            text = either(
-                zh, f"把 `{old}` 改为 `{new}`，之后成功。", f"replace `{old}` with `{new}`; that ran."
-            )
-        else:
-            text = either(zh, f"加上 `{new}`，之后成功。", f"add `{new}`; that ran.")
-        return Phrase(text, {"removed": gone, "added": came})
-    if not reason:
-        return None
-    said = generalise(first_sentence(reason, 150), ids).rstrip(".。")
-    text = either(zh, f"当时有效的做法：“{said}”。", f"what got past it: “{said}”.")
-    return Phrase(text, {"rewritten": "code"})
+def advise(fix: Fix, ids: Mapping[str, str], zh: bool) -> Advice | None:
+    """Return the advice of a fix, or None when nothing in it holds beyond the run."""
+    if fix.command is not None:
+        return _command_advice(fix.command, zh)
+    if fix.kind == "edited":
+        return _edit_advice(fix, ids, zh)
+    english, chinese, always = _argument_advice(fix, zh)
+    return Advice(chinese if zh else english, always) if english else None
 
 
-def _edit(pair: Pair) -> tuple[list[str], list[str]]:
-    """Return the lines that went from a script and that came, when they are few enough to tell."""
-    for change in pair.changes:
-        if change.name == "code" and isinstance(change.old, str) and isinstance(change.new, str):
-            gone, came = edited_lines(change.old, change.new)
-            if len(came) + len(gone) <= 3 and len("".join(gone + came)) <= 200:
-                return gone, came
-    return [], []
-
-
-def _call_shown(attempt: Attempt, ids: Mapping[str, str]) -> str:
-    values = list(attempt.arguments.values())
-    if len(values) == 1 and isinstance(values[0], str):
-        return f"{attempt.tool} `{generalise(show(values[0], 80), ids)}`"
-    listed = ", ".join(f"{name}={show(value, 30)}" for name, value in attempt.arguments.items())
-    return generalise(shorten(f"{attempt.tool}({listed})", 110), ids)
-
-
-def _change_phrase(pair: Pair, ids: Mapping[str, str], zh: bool) -> Phrase | None:
-    """Tell what was changed so that the call went through; None when nothing transferable was."""
-    parameters = {
-        c.path[:60]: {"from": _kept(c.old, ids), "to": _kept(c.new, ids)} for c in pair.changes[:_KEPT]
-    }
-    gap = next((change for change in pair.changes if fits_gap(pair.message, change)), None)
-    if gap is not None:
-        return Phrase(_gap_told(gap, zh), parameters)
-    grown = {_top(c.path) for c in pair.changes if "[" in c.path and (c.old is None or c.new is None)}
-    single = [change for change in pair.changes if _top(change.path) not in grown]
-    if len(pair.changes) == 1 and (special := _special(pair.changes[0], pair.message, zh)):
-        return Phrase(special, parameters)
-    shown = [_one(change, ids, zh) for change in single[:_AT_MOST]]
-    shown += [left_out for top in sorted(grown) if (left_out := _left_out(pair, top, zh))]
-    if not shown:
-        return None
-    joined = "、".join(shown) if zh else _and(shown)
-    return Phrase(f"{joined}，之后成功。" if zh else f"{joined}; that call went through.", parameters)
-
-
-def _gap_told(change: Change, zh: bool) -> str:
+def sentence(tool: str, command: str | None, advice: Advice, pattern: str, zh: bool) -> str:
+    """Join an advice and an error to the lesson. `command` is the failing command of a shell-like tool;
+    an empty `pattern` leaves the error out."""
+    # A script has no short name: there the tool stands for it.
+    short = command is not None and "\n" not in command.strip()
+    shown = code(command_shown(command)) if command is not None and short else named(tool, zh)
     if zh:
-        return f"按报错中两个数的差额调整 {change.name} 再调用。"
-    return f"adjust {change.name} by the gap between the two numbers in the error and call it again."
+        return _without_gaps(_chinese(named(tool, zh), shown, command is not None, advice, pattern))
+    if not advice.always:
+        return f"When {shown} {'answers' if command is None else 'fails with'} “{pattern}”, {advice.text}."
+    return f"{tool} {advice.text}." + (f" Otherwise it answers “{pattern}”." if pattern else "")
 
 
-def _left_out(pair: Pair, top: str, zh: bool) -> str:
-    """Tell that a list lost the entry which the error names; "" when its change has no such reason."""
-    after = show(pair.fixed.arguments.get(top), 10_000)
-    named = any(
-        isinstance(change.old, str)
-        and len(change.old) > 2
-        and change.old in pair.message
-        and change.old not in after
-        for change in pair.changes
-        if _top(change.path) == top
+def _chinese(tool: str, shown: str, runs: bool, advice: Advice, pattern: str) -> str:
+    if not advice.always:
+        return f"{'运行 ' if runs else ''}{shown} 报错“{pattern}”时，{advice.text}。"
+    return f"{tool} {advice.text}。" + (f"否则会报错“{pattern}”。" if pattern else "")
+
+
+def named(name: str, zh: bool) -> str:
+    """Return the name of a tool or an argument; a Chinese one in a Chinese sentence stands in brackets."""
+    return f"「{name}」" if zh and re.search(r"[\u3400-\u9fff]", name) else name
+
+
+def _without_gaps(chinese: str) -> str:
+    """Leave out the spaces beside bracketed names and between Chinese characters; a Latin word keeps its."""
+    return re.sub(r" (?=「)|(?<=」) |(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", chinese)
+
+
+def prepared(through: Sequence[Attempt], zh: bool) -> Advice:
+    """Return the advice to do something first, after which the same call works."""
+    commands = [command_of(attempt.tool, attempt.arguments) for attempt in through]
+    told = [
+        code(command_told(command)) if command is not None else named(attempt.tool, zh)
+        for attempt, command in zip(through, commands, strict=True)
+    ]
+    joined = ("、" if zh else " and ").join(dict.fromkeys(told))
+    if commands[0] is not None:
+        return Advice(f"先执行 {joined}" if zh else f"run {joined} first")
+    return Advice(f"先调用 {joined}，再原样重试" if zh else f"call {joined} first, then repeat the call")
+
+
+def switched(tool: str, zh: bool) -> Advice:
+    """Return the advice to use another tool."""
+    return Advice(f"改用 {named(tool, zh)}" if zh else f"use {tool} instead")
+
+
+def _command_advice(fix: CommandFix, zh: bool) -> Advice:
+    words = code(command_told(fix.words))
+    if fix.how == "first":
+        return Advice(f"先执行 {words}" if zh else f"run {words} first")
+    if fix.how == "before":
+        return Advice(f"在命令前加上 {words}" if zh else f"put {words} before it")
+    if fix.how == "added":
+        return Advice(f"加上 {words}" if zh else f"add {words}")
+    instead = code(command_told(fix.instead))
+    return Advice(f"用 {words} 代替 {instead}" if zh else f"use {words} in place of {instead}")
+
+
+def _edit_advice(fix: Fix, ids: Mapping[str, str], zh: bool) -> Advice:
+    came, gone = (code(generalise(show("; ".join(lines), 100), ids)) for lines in (fix.values, fix.instead))
+    if fix.instead:
+        return Advice(f"把 {gone} 改为 {came}" if zh else f"replace {gone} with {came}")
+    return Advice(f"加上 {came}" if zh else f"add {came}")
+
+
+def _argument_advice(fix: Fix, zh: bool) -> tuple[str, str, bool]:
+    """Return the advice in English and in Chinese, and whether it always holds."""
+    change = fix.changes[0]
+    name = named(change.name, zh)
+    names = list(dict.fromkeys(_with_flag(named(each.name, zh), each.new) for each in fix.changes))
+    and_names, zh_names = _and(names), "、".join(names)
+    match fix.kind:
+        case "shaped" if fix.shapes is not None:
+            return _shape_advice(name, fix)
+        case "typed":
+            new, old = (_TYPES[value] for value in fix.values)
+            return (
+                f"takes {name} as {new[0]}, not as {old[0]}",
+                f"的 {name} 要传{new[1]}，不能传{old[1]}",
+                True,
+            )
+        case "respelt":
+            return f"takes {name} {fix.values[0]}", f"的 {name} 要{fix.values[1]}", True
+        case "allowed":
+            listed = " | ".join(fix.values)
+            if len(listed) > _LISTED:
+                return f"takes only the values it lists as {name}", f"的 {name} 只能取它列出的值", True
+            english = f"takes only {_and(fix.values, 'or')} as {name}"
+            return english, f"的 {name} 只能是 {' 或 '.join(fix.values)}", True
+        case "needed":
+            return f"needs {and_names}", f"必须带上 {zh_names}", True
+        case "refused":
+            return f"does not take {and_names}", f"不接受 {zh_names}", True
+        case "renamed":
+            new = named(fix.changes[1].name, zh)
+            return f"takes {new}, not {name}", f"的参数叫 {new}，不叫 {name}", True
+        case _:
+            return (*_answers(fix, name, and_names, zh_names, named(fix.lookup, zh)), False)
+
+
+def _shape_advice(name: str, fix: Fix) -> tuple[str, str, bool]:
+    assert fix.shapes is not None  # noqa: S101 - a shaped fix has them
+    old, new = fix.shapes
+    instead = f", not as {old.english}" if old is not None else ""
+    zh_instead = f"，不能写成{_spaced(old.chinese)}" if old is not None else ""
+    return (
+        f"takes {name} as {new.english}{instead}",
+        f"的 {name} 要写成{_spaced(new.chinese)}{zh_instead}",
+        True,
     )
-    if not named:
-        return ""
-    return f"从 {top} 中去掉报错所指的那一项" if zh else f"leave the entry that the error names out of {top}"
 
 
-def _special(change: Change, message: str, zh: bool) -> str:
-    """Return a wording that says more than "old → new", or "". The example itself is kept as data."""
-    name = change.name
-    if offered_by(message, change) and isinstance(change.new, str):
-        if zh:
-            return f"不要改写措辞，直接用报错中列出的候选值作为 {name} 再调用一次。"
-        return f"call it again with a value that the error itself lists as {name} instead of rewording it."
-    if isinstance(change.old, str) and isinstance(change.new, str):
-        before, after = change.old.lower().split(), change.new.lower().split()
-        if len(before) > len(after) >= 1 and set(after) <= set(before):
-            if zh:
-                return f"缩短 {name}，只保留名称本身，再调用一次。"
-            return f"shorten {name} to the bare name and call it again."
-        if len(after) > len(before) >= 1 and set(before) <= set(after):
-            if zh:
-                return f"把 {name} 写得更具体（“{show(change.old)}”→“{show(change.new)}”）后成功。"
-            return f"make {name} more specific (“{show(change.old)}” → “{show(change.new)}” worked)."
-    return ""
+def _answers(fix: Fix, name: str, names: str, zh_names: str, lookup: str) -> tuple[str, str]:
+    """Return the advice that answers an error, English and Chinese; two empty texts for an unknown kind."""
+    change = fix.changes[0]
+    old, new = _setting_shown(change.old), _setting_shown(change.new)
+    # What a suggestion takes the place of is told when it is a setting too, not when it is data.
+    told = is_setting(change.old, change.name)
+    from_old, zh_from_old = (f" from {old}", f"从 {old} ") if told else ("", "")
+    return {
+        "added": (f"add {names}", f"补上 {zh_names}"),
+        "dropped": (f"leave out {names}", f"去掉 {zh_names}"),
+        "suggested": (f"change {name}{from_old} to {new}", f"把 {name} {zh_from_old}改为 {new}"),
+        "listed": (
+            f"take {name} from the values that the error lists",
+            f"从报错列出的候选值中选一个作为 {name}",
+        ),
+        "told": (f"take {name} from the error", f"用报错给出的值作为 {name}"),
+        "looked_up": (f"look {name} up with {lookup} first", f"先用 {lookup} 查到 {name} 再调用"),
+        "gap": (
+            f"change {name} by the difference of the two numbers",
+            f"按报错中两个数的差额调整 {name}",
+        ),
+        "strict": (f"give {name} the way it asks for", f"按它的要求填写 {name}"),
+        "limited": (f"keep {name} within that limit", f"让 {name} 不超出该限制"),
+        "smaller": (f"use a smaller {name}", f"把 {name} 调小"),
+        "larger": (f"use a larger {name}", f"把 {name} 调大"),
+        "swapped": (f"use {new} as {name}, not {old}", f"{name} 用 {new}，不要用 {old}"),
+        "shortened": (f"shorten {name} to the bare name", f"把 {name} 缩短为名称本身"),
+    }.get(fix.kind, ("", ""))
 
 
-def _one(change: Change, ids: Mapping[str, str], zh: bool) -> str:
-    """Tell one change of a value."""
-    # A date written another way is the point of the change; another date of the same form is not.
-    dates = _form(change.old) == _form(change.new)
-    old, new = (generalise(show(value), ids, dates=dates) for value in (change.old, change.new))
-    if change.old is None:
-        return f"补上 {change.path} = {new}" if zh else f"add {change.path} = {new}"
-    if change.new is None:
-        return f"去掉 {change.path}" if zh else f"leave out {change.path}"
-    if old == new:
-        return f"换一个 {change.name}" if zh else f"use another {change.name}"
-    quoted = _is_text(change.old) or _is_text(change.new)
-    old, new = (f"“{old}”", f"“{new}”") if quoted else (old, new)
-    return f"把 {change.name} 从 {old} 改为 {new}" if zh else f"change {change.name} from {old} to {new}"
+def _setting_shown(value: object) -> str:
+    """Return a setting as it is, an id as its sort ("gift_card_…")."""
+    return f"{stem(value)}_…" if stem(value) else show(value)
 
 
-def _top(path: str) -> str:
-    return path.split("[", 1)[0]
+def _with_flag(name: str, new: object) -> str:
+    """A switch is told with its position; other values are the run's own."""
+    return f"{name} = {show(new)}" if isinstance(new, bool) else name
 
 
-def _form(value: object) -> str:
-    return re.sub(r"\d", "9", show(value))
+def _spaced(chinese: str) -> str:
+    """Set a space between Chinese and a Latin word that follows."""
+    return f" {chinese}" if chinese[:1].isascii() else chinese
 
 
-def _kept(value: object, ids: Mapping[str, str]) -> object:
-    """Keep numbers and flags as they are in the structure; texts without this run's ids."""
-    if value is None or isinstance(value, (int, float, bool)):
-        return value
-    return generalise(show(value, 120), ids)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and (" " in value.strip() or len(value.split()) >= _TEXTS)
-
-
-def _and(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def _and(parts: Sequence[str], joint: str = "and") -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"

@@ -129,8 +129,7 @@ def _problems(error: ValidationError | StructureError) -> list[str]:
     if isinstance(error, StructureError):
         return [f".structure{'.' if field else ''}{field}: {message}" for field, message in error.errors]
     return [
-        f"{''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in detail['loc'])}: "
-        f"{detail['msg']}"
+        f"{''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in detail['loc'])}: {detail['msg']}"
         for detail in error.errors()
     ]
 
@@ -229,9 +228,7 @@ def _proposal_schema(kind: str, model: type[BaseModel]) -> dict[str, Any]:
     properties = _strict(Proposal.model_json_schema())["properties"]
     structure = _strict(model.model_json_schema())["properties"]
     structure.pop("failure_class", None)  # said once, beside the structure
-    return _object(
-        {**properties, "kind": {"type": "string", "enum": [kind]}, "structure": _object(structure)}
-    )
+    return _object({**properties, "kind": {"type": "string", "enum": [kind]}, "structure": _object(structure)})
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -198,9 +198,7 @@ def _json_message(body: Mapping[str, object]) -> str:
             return _json_message(inner)
         if isinstance(inner, str) and inner:
             return inner
-    return next(
-        (value for key in _JSON_MESSAGE_KEYS if isinstance(value := body.get(key), str) and value), ""
-    )
+    return next((value for key in _JSON_MESSAGE_KEYS if isinstance(value := body.get(key), str) and value), "")
 
 
 def _printed_span(text: str) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Small words for lessons and episodes: which language, shortening, and placeholders for run ids."""
+"""Small words for lessons and episodes: which language, shortening, quoting, showing calls and values."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from reflection.distill.calls import Attempt, is_call
+from reflection.distill.calls import Attempt
 from reflection.enums import Role
 from reflection.forms import TraceForm
 
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _LATIN = re.compile(r"[A-Za-z]")
-_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？；]|\n")
-# Ids that never mean anything outside their own run.
-_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
-_TEMPORARY_PATH = re.compile(r"(?:[A-Za-z]:)?[\w./\\-]*[0-9a-f]{16,}[\w./\\-]*")
-_TAILED_ID = re.compile(r"\b([A-Za-z][A-Za-z]*(?:_[A-Za-z]+)*)_\d{4,}\b")
-_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b(?:T[\d:.]+Z?)?")
-_LONG_NUMBER = re.compile(r"#?\b[A-Z]{0,2}\d{6,}\b")
-_ID_VALUE = re.compile(r"(?=\S*\d)[#A-Za-z0-9_-]{4,40}|[\w.+-]+@[\w.-]+|<[A-Z_]+_\d+>")
+_SENTENCE_END = re.compile(r"(?<!\s\d)[.!?](?=\s|$)|[。！？；]|\n")  # not after the number of a list's entry
 _PARTS = ("situation", "decision", "outcome")  # of a lesson's structure
-_PLAIN_VALUE = re.compile(r"[\d.,]+|\d{4}-\d{2}-\d{2}.*|v?\d+(?:\.\d+)+")
+_CLOSERS = {"(": ")", "[": "]", "{": "}", "“": "”", "‘": "’", "「": "」", "《": "》", "（": "）", "【": "】"}
+_SAYS_ERROR = re.compile(r"^(?:error|错误|报错|出错)\s*[:：]\s*", re.IGNORECASE)
+_INNER = str.maketrans({"“": "‘", "”": "’"})
 
 
 def is_chinese(trace: TraceForm) -> bool:
@@ -44,15 +39,42 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Cut to at most `limit` characters, at a sentence's end if one is near, else at a word's."""
+    """Cut to at most `limit` characters, at a sentence's end if one is near, else at a word's.
+
+    Brackets and quotation marks that the cut left open are closed again.
+    """
     text = one_line(text)
     if len(text) <= limit:
         return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text, limit // 3, limit)]
-    if ends:
+    if ends and not _left_open(text[: ends[-1]]):
         return text[: ends[-1]].strip()
-    space = text.rfind(" ", limit // 2, limit - 1)
-    return text[: space if space > 0 else limit - 1].rstrip(" ,;:，、") + "…"
+    for room in range(limit - 1, 0, -1):
+        space = text.rfind(" ", limit // 2, room)
+        head = text[: space if space > 0 else room].rstrip(" ,;:，、([{“‘（")
+        closers = _left_open(head)
+        if len(head) + 1 + len(closers) <= limit:
+            return f"{head}…{closers}"
+    return text[:limit]
+
+
+def _left_open(text: str) -> str:
+    """Return the signs that close what `text` opened, innermost first."""
+    waiting: list[str] = []
+    for char in text:
+        if char in _CLOSERS:
+            waiting.append(_CLOSERS[char])
+        elif waiting and char == waiting[-1]:
+            waiting.pop()
+    closers = "".join(reversed(waiting))
+    for sign in ('"', "`"):
+        closers = sign + closers if text.count(sign) % 2 else closers
+    return closers
+
+
+def quoted(text: str) -> str:
+    """Return words of others as they stand between “ and ”: without "Error:", a full stop or marks inside."""
+    return _SAYS_ERROR.sub("", one_line(text)).rstrip(".。!！ ").translate(_INNER)
 
 
 def first_sentence(text: str, limit: int) -> str:
@@ -86,9 +108,7 @@ def weight(text: str) -> int:
 def filled(structure: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what says nothing: empty texts, lists and objects, at the top and one level down."""
     tidy = {k: filled(v) if isinstance(v, Mapping) and k in _PARTS else v for k, v in structure.items()}
-    return {
-        key: value for key, value in tidy.items() if value not in ("", None) and value != [] and value != {}
-    }
+    return {key: value for key, value in tidy.items() if value not in ("", None) and value != [] and value != {}}
 
 
 def show(value: object, limit: int = 60) -> str:
@@ -100,41 +120,26 @@ def show(value: object, limit: int = 60) -> str:
 
 
 def call_told(attempt: Attempt, limit: int = 90) -> str:
-    """Return a call as `tool(argument=value, …)`, shortened."""
-    values = ", ".join(f"{name}={show(value, 30)}" for name, value in attempt.arguments.items())
-    return shorten(f"{attempt.tool}({values})", limit)
+    """Return a call as `tool(argument=value, …)`, as many arguments as fit."""
+    told: list[str] = []
+    room = limit - len(attempt.tool) - 5
+    for name, value in attempt.arguments.items():
+        part = f"{name}={_brief(value)}"
+        if len(part) > room:
+            told.append("…")
+            break
+        told.append(part)
+        room -= len(part) + 2
+    return f"{attempt.tool}({', '.join(told)})"
 
 
-def run_ids(trace: TraceForm) -> dict[str, str]:
-    """Return id-like values of this run's tool arguments with the placeholder that stands for each."""
-    found: dict[str, str] = {}
-    for step in trace.steps:
-        if is_call(step):
-            for name, value in leaves(step.arguments or {}):
-                if isinstance(value, str) and looks_like_id(value):
-                    found.setdefault(value, f"<{_last_name(name)}>")
-    return found
-
-
-def looks_like_id(value: object) -> bool:
-    """Return whether a value names one particular thing (an order, a user) rather than saying something."""
-    return isinstance(value, str) and bool(_ID_VALUE.fullmatch(value)) and not _PLAIN_VALUE.fullmatch(value)
-
-
-def generalise(text: str, ids: Mapping[str, str], *, dates: bool = True) -> str:
-    """Put placeholders where a text names things that exist in this run only, `dates` among them."""
-    for value in sorted(ids, key=len, reverse=True):
-        if value in text:
-            text = re.sub(rf"(?<![\w#-]){re.escape(value)}(?![\w-])", _placeholder(value, ids[value]), text)
-    text = _TEMPORARY_PATH.sub("<path>", _UUID.sub("<id>", text))
-    text = _TAILED_ID.sub(r"\1_<id>", text)
-    return _LONG_NUMBER.sub("<id>", _DATE.sub("<date>", text) if dates else text)
-
-
-def _placeholder(value: str, name: str) -> str:
-    """Keep the telling stem of an id: `gift_card_123456` is a gift card, whatever the argument's name."""
-    tailed = _TAILED_ID.fullmatch(value)
-    return f"{tailed.group(1)}_<id>" if tailed and not name.startswith("<user") else name
+def _brief(value: object) -> str:
+    """Return a value in at most about thirty characters; what is nested or long only by its kind."""
+    if isinstance(value, (list, tuple)) and len(show(value)) > 30:
+        return "[…]"
+    if isinstance(value, Mapping) and len(show(value)) > 30:
+        return "{…}"
+    return show(value, 30)
 
 
 def leaves(value: object, path: str = "") -> list[tuple[str, object]]:
@@ -144,7 +149,3 @@ def leaves(value: object, path: str = "") -> list[tuple[str, object]]:
     if isinstance(value, (list, tuple)) and value:
         return [leaf for i, item in enumerate(value) for leaf in leaves(item, f"{path}[{i}]")]
     return [(path, value)]
-
-
-def _last_name(path: str) -> str:
-    return re.sub(r"\[\d+\]", "", path).rsplit(".", 1)[-1] or "value"

@@ -31,6 +31,7 @@ class Trace(TenantModel):
     callback_url = models.URLField(max_length=500, blank=True, default="")
     metadata = models.JSONField(default=dict, blank=True)
     extra = models.JSONField(default=dict, blank=True)  # keys we do not know, kept
+    mask_numbers = models.JSONField(default=dict, blank=True)  # keyed fingerprints → placeholder numbers
     step_count = models.PositiveIntegerField(default=0)
     tool_call_count = models.PositiveIntegerField(default=0)
     size_bytes = models.PositiveIntegerField(default=0)

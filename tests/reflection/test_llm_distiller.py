@@ -119,9 +119,7 @@ def test_a_failed_trace_takes_two_steps_of_the_strong_model(model_server, endpoi
 
 
 def test_a_long_trace_is_read_in_parts_and_merged(model_server, endpoint):
-    filler = tuple(
-        step(n, "assistant", "thought", f"thought {n} " + "so it goes " * 90) for n in range(6, 26)
-    )
+    filler = tuple(step(n, "assistant", "thought", f"thought {n} " + "so it goes " * 90) for n in range(6, 26))
     trace = replace(TRACE, steps=STEPS + filler)
     distilled = distil(trace, endpoint=replace(endpoint, shard_chars=4_000))
     asked = model_server.asked(CHAT)
@@ -276,9 +274,7 @@ def test_a_worse_repair_does_not_lose_what_was_good(model_server, endpoint):
 def test_confidence_out_of_range_is_refused(model_server, endpoint, confidence):
     off = json.dumps(answer(candidate(confidence=confidence)))
     model_server.script(off, off)
-    assert distil(TRACE, endpoint=endpoint).rejected == (
-        ("update_order wants a list of items.", "malformed"),
-    )
+    assert distil(TRACE, endpoint=endpoint).rejected == (("update_order wants a list of items.", "malformed"),)
 
 
 def test_evidence_that_is_not_in_the_trace_is_refused(model_server, endpoint):
@@ -481,9 +477,7 @@ def test_what_trying_again_cannot_mend_is_not_tried_again(model_server, endpoint
 
 
 def test_a_part_that_fails_ends_the_whole_run(model_server, endpoint):
-    filler = tuple(
-        step(n, "assistant", "thought", f"thought {n} " + "so it goes " * 90) for n in range(6, 26)
-    )
+    filler = tuple(step(n, "assistant", "thought", f"thought {n} " + "so it goes " * 90) for n in range(6, 26))
     model_server.script(*[Fault.UNAUTHORISED] * 10)
     with pytest.raises(DistillError, match="API key"):
         distil(replace(TRACE, steps=STEPS + filler), endpoint=replace(endpoint, shard_chars=4_000))

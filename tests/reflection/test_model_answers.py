@@ -141,9 +141,7 @@ def test_letters_as_they_are_win_over_folded_ones_nearby():
     assert finder("Disk is FULL", "disk is full").find(0, "disk is full").step == 1
 
 
-@pytest.mark.parametrize(
-    "quote", ["", " ", "…", "“”", "must be at least 500", "rows ... docs", "be", "500", "a"]
-)
+@pytest.mark.parametrize("quote", ["", " ", "…", "“”", "must be at least 500", "rows ... docs", "be", "500", "a"])
 def test_what_is_not_there_or_proves_nothing_is_not_found(quote):
     assert finder("other", LONG).find(1, quote) is None
 

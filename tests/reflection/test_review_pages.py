@@ -187,11 +187,7 @@ def test_rates_of_earlier_weeks_show_their_band_and_their_doubt(batch, team, bob
         )
         memories = list(Memory.objects.of(team))
         for at, decision in enumerate([Decision.APPROVE] * approved + [Decision.DEMOTE] * demoted):
-            memory = (
-                memories[at]
-                if at < len(memories)
-                else factories.memory(memories[0].agent, f"{at} {uuid.uuid4()}")
-            )
+            memory = memories[at] if at < len(memories) else factories.memory(memories[0].agent, f"{at} {uuid.uuid4()}")
             memories = memories if at < len(memories) else [*memories, memory]
             judged = ReviewItem.objects.create(
                 team=team,
@@ -219,9 +215,7 @@ def told(team: Team, agent) -> ReviewItem:
     trace, _ = factories.trace(agent)
     step = trace.steps.get(is_error=True)
     start = step.text.index("month must be given as YYYY-MM")
-    quote = EvidenceDraft(
-        trace.pk, step.pk, step.sequence, step.role, start, start + 30, step.text[start : start + 30]
-    )
+    quote = EvidenceDraft(trace.pk, step.pk, step.sequence, step.role, start, start + 30, step.text[start : start + 30])
     draft = Draft(
         content="Give the month as YYYY-MM, never <b>by name</b>.",
         kind=Kind.FACT,
@@ -374,9 +368,7 @@ def test_a_refused_edit_keeps_what_was_typed(item, bob: User, browse) -> None:
     assert state_of(item) == ItemState.PENDING
 
 
-@pytest.mark.parametrize(
-    "form", [{"decision": "like"}, {"decision": ""}, {"decision": "demote", "reason": "ugly"}]
-)
+@pytest.mark.parametrize("form", [{"decision": "like"}, {"decision": ""}, {"decision": "demote", "reason": "ugly"}])
 def test_nonsense_is_refused_and_explained(item, bob: User, browse, form) -> None:
     response = send(browse(bob), item, **form)
     assert response.status_code == 422
@@ -504,9 +496,7 @@ def test_the_number_of_queries_does_not_grow(team: Team, agent, alice: User, bob
             factories.memory(agent, f"Rule: {uuid.uuid4()}")
         batch = open_batch(team=team, by=SYSTEM)
         for item, reviewer in zip(batch.items.all()[: n // 2], [alice, bob] * n, strict=False):
-            decide(
-                team=team, by=person(reviewer), reviewer=reviewer, item=item, decision="approve", version=1
-            )
+            decide(team=team, by=person(reviewer), reviewer=reviewer, item=item, decision="approve", version=1)
         return batch
 
     def count(batch: ReviewBatch) -> list[int]:

@@ -48,9 +48,7 @@ def test_a_draw_repeats_whatever_the_order_of_the_population(ids, size, random) 
 def test_another_week_and_another_team_draw_differently() -> None:
     ids = [uuid.UUID(int=n) for n in range(1000)]
     draws = {
-        tuple(draw(seed_of(uuid.UUID(int=team), week), ids, 30))
-        for team in (1, 2)
-        for week in ("2026-W49", "2026-W50")
+        tuple(draw(seed_of(uuid.UUID(int=team), week), ids, 30)) for team in (1, 2) for week in ("2026-W49", "2026-W50")
     }
     assert len(draws) == 4
 
@@ -97,9 +95,7 @@ def test_the_other_targeted_strata_take_turns() -> None:
     recalled, unsure = ([uuid.UUID(int=base + n) for n in range(20)] for base in (0, 100))
     queues = {Stratum.FLAGGED: [], Stratum.MOST_RECALLED: recalled, Stratum.LOW_CONFIDENCE: unsure}
     picked = pick_targeted(queues, set())
-    assert [one.memory_id for one in picked] == [
-        i for pair in zip(recalled, unsure, strict=True) for i in pair
-    ][:10]
+    assert [one.memory_id for one in picked] == [i for pair in zip(recalled, unsure, strict=True) for i in pair][:10]
 
 
 @given(IDS)

@@ -15,9 +15,7 @@ from reflection.models import Reflection, ReflectionResult, Trace
 from tests import factories
 
 TEXTS = st.text(max_size=400)
-SPANS = st.lists(
-    st.tuples(st.integers(0, 420), st.integers(0, 420)).map(lambda pair: timeline.Span(*pair)), max_size=6
-)
+SPANS = st.lists(st.tuples(st.integers(0, 420), st.integers(0, 420)).map(lambda pair: timeline.Span(*pair)), max_size=6)
 
 
 @pytest.fixture
@@ -186,9 +184,7 @@ def test_the_pages_take_a_constant_number_of_queries(browse, alice, agent, djang
     for number in range(12):
         trace, reflection = factories.trace(agent, task=f"Export number {number}")
         memory = factories.memory(agent, f"Parcel {number} went to locker {number * 5}.")
-        ReflectionResult.objects.create(
-            team=agent.team, reflection=reflection, memory=memory, effect="created"
-        )
+        ReflectionResult.objects.create(team=agent.team, reflection=reflection, memory=memory, effect="created")
         for sequence in (2, 4):
             quote(trace, sequence, 0, 9, memory)
     client = browse(alice)

@@ -337,9 +337,7 @@ def test_undo_keeps_what_others_learnt_meanwhile(item: ReviewItem, agent, bob: U
     before = memory_of(item)
     judge(item, bob, "approve")
     recall = Recall.objects.create(team=item.team, agent=agent, status="matched")
-    RecallHit.objects.create(
-        team=item.team, recall=recall, memory=before, revision=1, rank=1, score=1.0, relevance=1.0
-    )
+    RecallHit.objects.create(team=item.team, recall=recall, memory=before, revision=1, rank=1, score=1.0, relevance=1.0)
     feedback = [FeedbackItem(str(before.pk), adopted=True, success=False)]
     actions.give_feedback(team=item.team, by=SYSTEM, recall=recall, items=feedback)
     take_back(item, bob)
@@ -418,8 +416,7 @@ def test_what_came_later_stays(before, after, now) -> None:
 
 def test_each_reviewer_has_an_order_that_lasts(batch: ReviewBatch, alice: User, bob: User) -> None:
     orders = {
-        person_.pk: [place.item.pk for place in turns_of(batch.team, person_, batch).places]
-        for person_ in (alice, bob)
+        person_.pk: [place.item.pk for place in turns_of(batch.team, person_, batch).places] for person_ in (alice, bob)
     }
     assert sorted(orders[alice.pk]) == sorted(orders[bob.pk])
     assert [place.item.pk for place in turns_of(batch.team, bob, batch).places] == orders[bob.pk]

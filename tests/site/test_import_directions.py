@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("hindsight_site.accounts", "memories", "reflection")
 # What every app stands on may import none of them; these site modules wire the apps together.
-WIRING = {"urls", "overview", "wsgi", "asgi", "settings", "demo_team", "demo", "connect"}
+WIRING = {"marks", "plots", "urls", "overview", "wsgi", "asgi", "settings", "demo_team", "demo", "connect"}
 FACES = {"api", "views", "admin", "tasks", "urls", "management", "templatetags"}
 PURE = (
     "memories/ranking.py", "memories/packing.py", "memories/confidence.py", "memories/policy.py",
@@ -107,8 +107,8 @@ def test_only_settings_read_the_environment() -> None:
         for path in modules()
         if "os.environ" in path.read_text(encoding="utf-8") or "getenv(" in path.read_text(encoding="utf-8")
     ]
-    # wsgi and asgi name the settings module, the embedded database hands a clean environment to its programs.
-    allowed = {"hindsight_site.settings", "hindsight_site.wsgi", "hindsight_site.asgi"}
+    # wsgi and asgi name the settings module; the supervisor and the embedded database start programs.
+    allowed = {f"hindsight_site.{name}" for name in ("settings", "wsgi", "asgi", "supervisor")}
     assert [name for name in readers if name not in allowed and "embedded_db" not in name] == []
 
 

@@ -9,13 +9,14 @@ from django.apps import apps
 from django.contrib.postgres.indexes import GinIndex
 from django.db import DatabaseError, IntegrityError, connection, models, transaction
 
-from hindsight_site.accounts.models import AuditEvent, Team, User
+from hindsight_site.accounts.models import AuditEvent, SigningKey, Team, User
 from hindsight_site.accounts.tenancy import SameTeam, TeamQuerySet
 from memories.models import Memory, MemoryTerms, MemoryVector, Scope
 from tests import factories
 
 OURS = ("accounts", "memories", "reflection")
-NOT_TENANT = {Team, User}
+# A signing key is the site's: it signs the access tokens of every team.
+NOT_TENANT = {Team, User, SigningKey}
 SEARCH_TABLES = {MemoryTerms, MemoryVector}
 # The prefix finds the token before the team is known.
 UNIQUE_WITHOUT_TEAM = {("ApiToken", ("prefix",))}

@@ -41,7 +41,11 @@ class Command(BaseCommand):
             self.stdout.write(f"\n[{number:2}/{total}] {cut(told.trace.task, 70)}  ({ended})")
             if told.reflection.status == "skipped":
                 self.stdout.write(f"        skipped: {told.reflection.reason}")
-            for result in ReflectionResult.objects.of(agent.team).filter(reflection=told.reflection).select_related("memory"):
+            for result in (
+                ReflectionResult.objects.of(agent.team)
+                .filter(reflection=told.reflection)
+                .select_related("memory")
+            ):
                 kind = result.memory.get_kind_display().lower()
                 self.stdout.write(f"        {result.effect} {kind}: {cut(result.memory.content, 150)}")
 
@@ -52,7 +56,9 @@ class Command(BaseCommand):
             for hit in answer.hits[:2]:
                 self.stdout.write(f"        {hit.relevance:.2f}  {cut(hit.snippet, 130)}")
             if not answer.hits:
-                self.stdout.write(f"        nothing relevant (best {answer.best_relevance:.2f}), and it says so")
+                self.stdout.write(
+                    f"        nothing relevant (best {answer.best_relevance:.2f}), and it says so"
+                )
 
     def open_review(self, team: Team) -> None:
         batch = sampling.open_batch(team=team, by=demo.BY, at=timezone.now())

@@ -21,7 +21,7 @@ from hindsight_site.demo_team import DemoTeam, ensure_demo_team
 from hindsight_site.embedded_db import EmbeddedDatabaseError
 from hindsight_site.running import Claim, Running
 from hindsight_site.schema_state import unapplied_migrations
-from hindsight_site.supervisor import CannotStart, Child, Program
+from hindsight_site.supervisor import Address, CannotStart, Child, Program
 
 GRACE = 10.0  # seconds for requests and tasks to end; a task that is cut runs again after the next start
 READY_TIMEOUT = 120.0  # seconds
@@ -62,12 +62,14 @@ class Command(BaseCommand):
         """Start everything into `children`, show how to reach it, and keep it running."""
         claim = _claim()
         listener = supervisor.listen(options["host"], options["port"])
-        address = _reachable(listener)
-        url = "http://[{}]:{}".format(*address) if ":" in address[0] else "http://{}:{}".format(*address)
+        address = reachable(listener)
+        url = f"http://{f'[{address.host}]' if ':' in address.host else address.host}:{address.port}"
         running.note(claim, Running(os.getpid(), url))
         say(f"Starting. Data and logs are in {settings.DATA_DIR}.")
-        for program in programs(url, listener, claim):
+        upkeep = Upkeep(claim, url, children)
+        for program in programs(url, address, listener, claim):
             children.append(supervisor.start(program))
+        upkeep.note_children()
         prepare_database()  # while the children load their code
         for child in children:
             supervisor.release(child)
@@ -77,7 +79,7 @@ class Command(BaseCommand):
         supervisor.wait_until_ready(children, address, READY_TIMEOUT)
         self.stdout.write(as_json(url, demo) if options["json"] else as_text(url, demo))
         self.stdout.flush()
-        supervisor.watch(children, Upkeep(claim, url, children), say)
+        supervisor.watch(children, upkeep, say)
 
 
 @dataclass(slots=True)
@@ -91,14 +93,9 @@ class Upkeep:
     trouble: str = ""
 
     def __call__(self) -> bool:
-        """Note which children run, for the next `up`, and bring a database back that died.
-
-        Returns whether the children must be started anew, because the database has moved.
-        """
-        groups = tuple(child.process.pid for child in self.children)
-        if groups != self.noted:
-            running.note(self.claim, Running(os.getpid(), self.url, groups))
-            self.noted = groups
+        """Bring a database back that died. Returns whether the children must be started anew, because it has
+        moved to another address."""
+        self.note_children()
         try:
             moved, trouble = databases.keep(), ""
         except EmbeddedDatabaseError as error:
@@ -107,6 +104,20 @@ class Upkeep:
             say(trouble)
         self.trouble = trouble
         return moved
+
+    def note_children(self) -> None:
+        """Write down which children run, for the next `up`."""
+        groups = tuple(child.process.pid for child in self.children)
+        if groups != self.noted:
+            running.note(self.claim, Running(os.getpid(), self.url, groups))
+            self.noted = groups
+
+
+def reachable(listener: socket.socket) -> Address:
+    """How this machine reaches the site."""
+    host, port = listener.getsockname()[:2]
+    names = [name.lstrip("*.") for name in settings.ALLOWED_HOSTS]
+    return Address(ANY_ADDRESS.get(host, host), port, next(filter(None, names), "localhost"))
 
 
 def prepare_database() -> None:
@@ -123,27 +134,17 @@ def prepare_database() -> None:
         ) from error
 
 
-def programs(url: str, listener: socket.socket, claim: Claim) -> tuple[Program, Program]:
-    """The web server and the worker, as programs that end with this process."""
-    environment = {"SITE_URL": url, **os.environ}
+def programs(url: str, address: Address, listener: socket.socket, claim: Claim) -> tuple[Program, Program]:
+    """The web server and the worker. What the operator has set goes before what is inferred here."""
+    defaults = {"SITE_URL": url, "ALLOWED_HOSTS": ",".join([*settings.ALLOWED_HOSTS, address.host])}
     logs = settings.DATA_DIR / "logs"
-    command = (sys.executable, str(settings.BASE_DIR / "manage.py"))
-    bind = ("--bind", f"fd://{listener.fileno()}", "--grace", str(int(GRACE)))
+    manage = (sys.executable, str(settings.BASE_DIR / "manage.py"))
+    bind = ("--bind", f"fd://{listener.fileno()}", "--grace", f"{GRACE:.0f}")
+    web_files = (listener.fileno(), claim.children)
     return (
+        Program("web", (*manage, "web", *bind), logs / "web.log", defaults, web_files),
         Program(
-            "web",
-            (*command, "web", *bind),
-            environment,
-            logs / "web.log",
-            open_files=(listener.fileno(), claim.children),
-        ),
-        Program(
-            "worker",
-            (*command, "worker"),
-            environment,
-            logs / "worker.log",
-            open_files=(claim.children,),
-            announces=True,
+            "worker", (*manage, "worker"), logs / "worker.log", defaults, (claim.children,), announces=True
         ),
     )
 
@@ -181,12 +182,6 @@ def _claim() -> Claim:
         raise CannotStart(
             f"The data folder cannot be used ({reason}): choose another with --data-dir."
         ) from error
-
-
-def _reachable(listener: socket.socket) -> tuple[str, int]:
-    """Host and port at which this machine reaches the socket."""
-    host, port = listener.getsockname()[:2]
-    return ANY_ADDRESS.get(host, host), port
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -32,6 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         line = lifeline.hold(options["line"])
+        databases.release_at_exit()
 
         def begin() -> None:
             lifeline.wait_for_go(line)

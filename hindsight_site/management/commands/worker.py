@@ -23,6 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         line = lifeline.hold(options["line"])
+        databases.release_at_exit()
         # Loaded before the fork, so that the pool's processes share it all.
         import reflection.tasks  # noqa: F401
         from hindsight_site import worker

@@ -1,0 +1,71 @@
+"""Rankings against gold. Pure.
+
+any@k: some gold item among the first k. all@k: every one. recall@k: the share of them. MRR: one over the
+rank of the first. AUROC: how often an answerable question's best relevance lies above that of an
+unanswerable one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+
+def any_at(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+    """1.0 when a gold item is among the first k, else 0.0."""
+    return float(any(key in gold for key in ranked[:k]))
+
+
+def all_at(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+    """1.0 when every gold item is among the first k, else 0.0."""
+    return float(set(gold) <= set(ranked[:k]))
+
+
+def recall_at(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
+    """The share of gold items among the first k."""
+    return len(set(gold) & set(ranked[:k])) / len(gold)
+
+
+def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float:
+    """One over the rank of the first gold item, 0.0 when there is none."""
+    return next((1 / rank for rank, key in enumerate(ranked, start=1) if key in gold), 0.0)
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """The mean, or None of nothing."""
+    held = list(values)
+    return sum(held) / len(held) if held else None
+
+
+def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
+    """The chance that a random positive lies above a random negative, ties counting half; None of nothing."""
+    if not positive or not negative:
+        return None
+    above = sum((p > n) + 0.5 * (p == n) for p in positive for n in negative)
+    return above / (len(positive) * len(negative))
+
+
+@dataclass(frozen=True, slots=True)
+class NoMatch:
+    """How well `no_match` tells questions without an answer: precision, recall, answerable ones lost."""
+
+    precision: float | None
+    recall: float | None
+    lost: float | None
+
+
+def no_match(answerable: Sequence[float], unanswerable: Sequence[float], floor: float) -> NoMatch:
+    """Score a floor under the best relevance. Both kinds weigh the same, however many there are of each."""
+    lost = mean(float(best < floor) for best in answerable)
+    rejected = mean(float(best < floor) for best in unanswerable)
+    if lost is None or rejected is None:
+        return NoMatch(None, rejected, lost)
+    return NoMatch(rejected / (rejected + lost) if rejected + lost else None, rejected, lost)
+
+
+def session_ranking(hits: Sequence[tuple[str, float]]) -> list[str]:
+    """Sessions by their best hit, from (session, score) of the ranked hits."""
+    best: dict[str, float] = {}
+    for session, score in hits:
+        best[session] = max(score, best.get(session, score))
+    return sorted(best, key=lambda session: -best[session])

@@ -1,1 +1,0 @@
-from reflection.masking import MaskState, find, mask_text, mask_value  # noqa: F401
