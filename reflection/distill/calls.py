@@ -44,7 +44,7 @@ SQL = re.compile(
 )
 _SQL_READING = re.compile(r"\s*(?:select|with|show|explain|describe)\b", re.IGNORECASE)
 # What goes before a program's name; and the second words that only look ("git status", "pip list").
-_BEFORE_PROGRAM = re.compile(r"(?:sudo|env|time|nohup|[A-Za-z_]\w*=\S*)\s+")
+_BEFORE_PROGRAM = re.compile(r"\s*(?:(?:sudo|env|time|nohup|[A-Za-z_]\w*=\S*)\s+)*")
 _LOOKING_WORDS = """
 status log diff show branch blame grep list ls ps get describe logs images info version freeze
 """
@@ -164,14 +164,15 @@ def _answered(attempt: Attempt, step: StepForm, by_sequence: Mapping[int, StepFo
     repeated = SAME_RESULT.fullmatch(step.content)
     source = by_sequence.get(int(repeated.group(1)), step) if repeated else step
     # A command or a change that prints nothing went well; a search that does found nothing.
-    silent = attempt.changes_state or command_of(attempt.tool, attempt.arguments) is not None
+    command = command_of(attempt.tool, attempt.arguments)
+    acts = attempt.changes_state or (command is not None and not SQL.match(command))
     result = step if source is step else replace(source, is_error=step.is_error or source.is_error)
     return replace(
         attempt,
         result=result,
         ended=step.sequence,
         error=find_error(result),
-        empty=is_empty(result.content) and not (silent and not result.content.strip()),
+        empty=is_empty(result.content) and not acts,
     )
 
 
@@ -193,10 +194,8 @@ def _command_changes(command: str) -> bool:
 
 
 def _part_changes(part: str) -> bool:
-    part = part.strip()
-    while before := _BEFORE_PROGRAM.match(part):
-        part = part[before.end() :]
-    program, *rest = part.split() or [""]
+    before = _BEFORE_PROGRAM.match(part)
+    program, *rest = part[before.end() if before else 0 :].split() or [""]
     if not program or program == "cd" or program in _READING or "--version" in rest:
         return False
     return not (program in _TWO_WORDED and bool(rest) and rest[0] in _LOOKS_ON)

@@ -23,11 +23,13 @@ _HIDES = re.compile(
     r"|insecure|--no-check-cert\S*|--trusted-host|--disable-(?:ssl|tls|sandbox)|--break-system-packages|--privileged|--allow-root|verify=false",
     re.IGNORECASE,
 )
+_NO_PROGRAM = re.compile(r"not found|not recogni[sz]ed|no such|not installed|找不到|未找到|不存在", re.IGNORECASE)
 # A pipe hides the exit code of what stands before it; the output may be cut by it.
 _TAIL = re.compile(r"\s*(?:2>&1|2>/dev/null|&>\s*\S+|\|\s*(?:tail|head|cat|grep|less|more|wc)\b[^|&;]*)\s*$")
 _OWN_OPERAND = re.compile(r"(?=.*[/\\])\S+|\S+\.\w{1,5}(?:::\S+)?|.*\s.*|(?=.*\d)\w{4,}|\d+|\S+@\S+")
 _INTERPRETERS = frozenset(["python", "python3", "node", "bash", "sh", "ruby", "perl", "php", "deno", "java"])
 _TYPO = 0.8  # of two words, from which one reads as the other misspelt
+_LONGEST = 2_000  # characters; a longer command is a script and is not compared word by word
 _SHOWN = 80  # characters of a command
 
 
@@ -44,7 +46,9 @@ class CommandFix:
 def command_fix(old: str, new: str, message: str) -> CommandFix | None:
     """Return how `new` puts `old` right, whose error was `message`; None when it is another command, or
     one that only hides the failure."""
-    if "<<" in old + new or len(old) + len(new) > 4_000 or (_HIDES.search(new) and not _HIDES.search(old)):
+    if max(len(old), len(new)) > _LONGEST or "<<" in old + new:
+        return None
+    if _HIDES.search(new) and not _HIDES.search(old):
         return None
     before, after = parts(old), parts(new)
     if not before or not after or before == after:
@@ -62,7 +66,7 @@ def command_fix(old: str, new: str, message: str) -> CommandFix | None:
 def parts(command: str) -> list[str]:
     """Split a command at `&&`, `;` and line ends, without the tails that only cut its output."""
     raw = [""]
-    for piece in _PIECE.findall(command):
+    for piece in _PIECE.findall(command[:_LONGEST]):
         if piece in ("&&", ";", "\n"):
             raw.append("")
         else:
@@ -78,6 +82,8 @@ def _without_tail(text: str) -> str:
 
 def same_command(one: str, other: str) -> bool:
     """Return whether two commands do the same, apart from how much of their output is shown."""
+    if max(len(one), len(other)) > _LONGEST:
+        return False
     return parts(one) == parts(other) != []
 
 
@@ -141,13 +147,18 @@ def _edited(old: str, new: str, message: str) -> CommandFix | None:
         return CommandFix("added", " ".join(added)) if is_flag and len(added) <= 4 else None
     shared = _same_end(before, after)
     old_words, new_words = before[: len(before) - shared], after[: len(after) - shared]
-    if old_words == before[:1] and len(new_words) <= 3 and old_words[0] in message:
+    if old_words == before[:1] and shared and len(new_words) <= 3 and _lacks(old_words[0], message):
         return CommandFix("replaced", " ".join(new_words), old_words[0])
     if len(before) == len(after):
         differing = [place for place in range(len(before)) if before[place] != after[place]]
         if len(differing) == 1:
             return _replaced(before[differing[0]], after[differing[0]], old, message)
     return None
+
+
+def _lacks(program: str, message: str) -> bool:
+    """Return whether an error says that a program is not there."""
+    return program in message and _NO_PROGRAM.search(message) is not None
 
 
 def _same_end(before: list[str], after: list[str]) -> int:

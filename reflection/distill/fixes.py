@@ -104,8 +104,9 @@ def _script_fix(changes: Sequence[Change], message: str) -> Fix | None:
         if imports:
             return Fix("edited", (change,), values=(imports[0],))
     few = len(came) + len(gone) <= _LINES and len("".join(gone + came)) <= _EDIT_CHARS
-    edited = not gone or _alike("\n".join(gone), "\n".join(came))
-    if came and few and edited and words(message) & words(" ".join(came)):
+    if not (came and few and words(message) & words(" ".join(came))):
+        return None
+    if not gone or _alike("\n".join(gone), "\n".join(came)):
         return Fix("edited", (change,), tuple(map(one_line, came)), tuple(map(one_line, gone)))
     return None
 

@@ -87,16 +87,16 @@ def find_pairs(trace: TraceForm) -> Findings:
     passing: list[Passing] = []
     recovered: list[Attempt] = []
     unresolved: list[Attempt] = []
+    last_success = {_what(attempt): index for index, attempt in enumerate(made) if attempt.succeeded}
     for index, failed in enumerate(made):
         if failed.error is None:
             continue
-        later = made[index + 1 :]
-        outcome = _what_became(failed, later)
+        outcome = _what_became(failed, made[index + 1 :])
         if isinstance(outcome, Pair):
             pairs.append(outcome)
         elif isinstance(outcome, Passing):
             passing.append(outcome)
-        elif any(_went_on(failed, attempt) for attempt in later):
+        elif last_success.get(_what(failed), -1) > index:
             recovered.append(failed)
         else:
             unresolved.append(failed)
@@ -146,12 +146,10 @@ def _same_call(one: Attempt, other: Attempt) -> bool:
     return same_arguments(one.arguments, other.arguments)
 
 
-def _went_on(failed: Attempt, later: Attempt) -> bool:
-    """Return whether a later call shows that the failing tool, or program of a shell, did work."""
-    if later.tool != failed.tool or not later.succeeded:
-        return False
-    first, second = (command_of(attempt.tool, attempt.arguments) for attempt in (failed, later))
-    return first is None or second is None or program(first) == program(second)
+def _what(attempt: Attempt) -> tuple[str, str]:
+    """Return what an attempt used: its tool, and the program where a shell ran it."""
+    command = command_of(attempt.tool, attempt.arguments)
+    return attempt.tool, program(command) if command is not None else ""
 
 
 def _switched(failed: Attempt, later: Sequence[Attempt]) -> Pair | None:

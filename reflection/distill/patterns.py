@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from reflection.distill.placeholders import generalise
+from reflection.distill.placeholders import generalise, stem
 from reflection.distill.wording import one_line, quoted, shorten
 
 _PATTERN_LIMIT = 110  # characters of the error shown in a lesson
@@ -74,9 +74,10 @@ def _without_class(text: str) -> str:
 
 def _without_value(text: str, value: str, kept: str) -> str:
     """Leave out a value of the call where it stands as a word, unless the advice names it."""
-    if len(value) < _LEAST or value in kept:
+    if len(value) < _LEAST or value in kept or value not in text:
         return text
-    return re.sub(rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])", "…", text)
+    word = rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])"
+    return re.sub(word, f"{stem(value)}_…" if stem(value) else "…", text)
 
 
 def _quoted_name(match: re.Match[str], kept: str) -> str:

@@ -43,8 +43,9 @@ def advise(fix: Fix, ids: Mapping[str, str], zh: bool) -> Advice | None:
         return _command_advice(fix.command, zh)
     if fix.kind == "edited":
         return _edit_advice(fix, ids, zh)
-    english, chinese, always = _argument_advice(fix, zh)
-    return Advice(chinese if zh else english, always) if english else None
+    rule = _rule(fix, zh)
+    told = rule or _answer(fix, zh)
+    return Advice(told[1] if zh else told[0], always=rule is not None) if told is not None else None
 
 
 def sentence(tool: str, command: str | None, advice: Advice, pattern: str, zh: bool) -> str:
@@ -113,91 +114,79 @@ def _edit_advice(fix: Fix, ids: Mapping[str, str], zh: bool) -> Advice:
     return Advice(f"加上 {came}" if zh else f"add {came}")
 
 
-def _argument_advice(fix: Fix, zh: bool) -> tuple[str, str, bool]:
-    """Return the advice in English and in Chinese, and whether it always holds."""
-    change = fix.changes[0]
-    name = named(change.name, zh)
-    names = list(dict.fromkeys(_with_flag(named(each.name, zh), each.new) for each in fix.changes))
-    and_names, zh_names = _and(names), "、".join(names)
+def _rule(fix: Fix, zh: bool) -> tuple[str, str] | None:
+    """Return how the tool is called, in English and in Chinese; None for a fix that answers its error only."""
+    name = named(fix.changes[0].name, zh)
     match fix.kind:
-        case "shaped" if fix.shapes is not None:
-            return _shape_advice(name, fix)
+        case "shaped":
+            return _shape_told(name, fix)
         case "typed":
-            new, old = (_TYPES[value] for value in fix.values)
-            return (
-                f"takes {name} as {new[0]}, not as {old[0]}",
-                f"的 {name} 要传{new[1]}，不能传{old[1]}",
-                True,
-            )
+            to, was = (_TYPES[value] for value in fix.values)
+            return f"takes {name} as {to[0]}, not as {was[0]}", f"的 {name} 要传{to[1]}，不能传{was[1]}"
         case "respelt":
-            return f"takes {name} {fix.values[0]}", f"的 {name} 要{fix.values[1]}", True
+            return f"takes {name} {fix.values[0]}", f"的 {name} 要{fix.values[1]}"
+        case "allowed" if len("".join(fix.values)) > _LISTED:
+            return f"takes only the values it lists as {name}", f"的 {name} 只能取它列出的值"
         case "allowed":
-            listed = " | ".join(fix.values)
-            if len(listed) > _LISTED:
-                return f"takes only the values it lists as {name}", f"的 {name} 只能取它列出的值", True
-            english = f"takes only {_and(fix.values, 'or')} as {name}"
-            return english, f"的 {name} 只能是 {' 或 '.join(fix.values)}", True
+            allowed = _and(fix.values, "or")
+            return f"takes only {allowed} as {name}", f"的 {name} 只能是 {' 或 '.join(fix.values)}"
         case "needed":
-            return f"needs {and_names}", f"必须带上 {zh_names}", True
+            return f"needs {_and(_names(fix, zh))}", f"必须带上 {'、'.join(_names(fix, zh))}"
         case "refused":
-            return f"does not take {and_names}", f"不接受 {zh_names}", True
+            return f"does not take {_and(_names(fix, zh))}", f"不接受 {'、'.join(_names(fix, zh))}"
         case "renamed":
-            new = named(fix.changes[1].name, zh)
-            return f"takes {new}, not {name}", f"的参数叫 {new}，不叫 {name}", True
-        case _:
-            return (*_answers(fix, name, and_names, zh_names, named(fix.lookup, zh)), False)
+            now = named(fix.changes[1].name, zh)
+            return f"takes {now}, not {name}", f"的参数叫 {now}，不叫 {name}"
+    return None
 
 
-def _shape_advice(name: str, fix: Fix) -> tuple[str, str, bool]:
-    assert fix.shapes is not None  # noqa: S101 - a shaped fix has them
+def _shape_told(name: str, fix: Fix) -> tuple[str, str] | None:
+    if fix.shapes is None:
+        return None
     old, new = fix.shapes
     instead = f", not as {old.english}" if old is not None else ""
     zh_instead = f"，不能写成{_spaced(old.chinese)}" if old is not None else ""
-    return (
-        f"takes {name} as {new.english}{instead}",
-        f"的 {name} 要写成{_spaced(new.chinese)}{zh_instead}",
-        True,
-    )
+    return f"takes {name} as {new.english}{instead}", f"的 {name} 要写成{_spaced(new.chinese)}{zh_instead}"
 
 
-def _answers(fix: Fix, name: str, names: str, zh_names: str, lookup: str) -> tuple[str, str]:
-    """Return the advice that answers an error, English and Chinese; two empty texts for an unknown kind."""
+def _answer(fix: Fix, zh: bool) -> tuple[str, str] | None:
+    """Return what answers the error, in English and in Chinese; None for an unknown kind."""
     change = fix.changes[0]
+    name, lookup = named(change.name, zh), named(fix.lookup, zh)
+    listed, zh_listed = _and(_names(fix, zh)), "、".join(_names(fix, zh))
     old, new = _setting_shown(change.old), _setting_shown(change.new)
     # What a suggestion takes the place of is told when it is a setting too, not when it is data.
     told = is_setting(change.old, change.name)
     from_old, zh_from_old = (f" from {old}", f"从 {old} ") if told else ("", "")
     return {
-        "added": (f"add {names}", f"补上 {zh_names}"),
-        "dropped": (f"leave out {names}", f"去掉 {zh_names}"),
+        "added": (f"add {listed}", f"补上 {zh_listed}"),
+        "dropped": (f"leave out {listed}", f"去掉 {zh_listed}"),
         "suggested": (f"change {name}{from_old} to {new}", f"把 {name} {zh_from_old}改为 {new}"),
-        "listed": (
-            f"take {name} from the values that the error lists",
-            f"从报错列出的候选值中选一个作为 {name}",
-        ),
+        "listed": (f"take {name} from the values that the error lists", f"从报错列出的候选值中选一个作为 {name}"),
         "told": (f"take {name} from the error", f"用报错给出的值作为 {name}"),
         "looked_up": (f"look {name} up with {lookup} first", f"先用 {lookup} 查到 {name} 再调用"),
-        "gap": (
-            f"change {name} by the difference of the two numbers",
-            f"按报错中两个数的差额调整 {name}",
-        ),
+        "gap": (f"change {name} by the difference of the two numbers", f"按报错中两个数的差额调整 {name}"),
         "strict": (f"give {name} the way it asks for", f"按它的要求填写 {name}"),
         "limited": (f"keep {name} within that limit", f"让 {name} 不超出该限制"),
         "smaller": (f"use a smaller {name}", f"把 {name} 调小"),
         "larger": (f"use a larger {name}", f"把 {name} 调大"),
         "swapped": (f"use {new} as {name}, not {old}", f"{name} 用 {new}，不要用 {old}"),
         "shortened": (f"shorten {name} to the bare name", f"把 {name} 缩短为名称本身"),
-    }.get(fix.kind, ("", ""))
+    }.get(fix.kind)
+
+
+def _names(fix: Fix, zh: bool) -> list[str]:
+    """Return the arguments that a fix is about; a switch with its position, other values are the run's own."""
+    told = [
+        f"{named(each.name, zh)} = {show(each.new)}" if isinstance(each.new, bool) else named(each.name, zh)
+        for each in fix.changes
+    ]
+    return list(dict.fromkeys(told))
 
 
 def _setting_shown(value: object) -> str:
     """Return a setting as it is, an id as its sort ("gift_card_…")."""
     return f"{stem(value)}_…" if stem(value) else show(value)
-
-
-def _with_flag(name: str, new: object) -> str:
-    """A switch is told with its position; other values are the run's own."""
-    return f"{name} = {show(new)}" if isinstance(new, bool) else name
 
 
 def _spaced(chinese: str) -> str:

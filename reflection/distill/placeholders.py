@@ -88,7 +88,9 @@ def generalise(text: str, ids: Mapping[str, str], *, dates: bool = True, blank: 
     for value in sorted(ids, key=len, reverse=True):
         if value in text:
             placeholder = _blank(value) if blank else _placeholder(value, ids[value])
-            text = re.sub(rf"(?<![\w#-]){re.escape(value)}(?![\w-])", lambda _, p=placeholder: p, text)
+            # A name may hold a backslash, which a replacement would read as its own.
+            replacement = placeholder.replace("\\", r"\\")
+            text = re.sub(rf"(?<![\w#-]){re.escape(value)}(?![\w-])", replacement, text)
     any_id = "…" if blank else "<id>"
     text = _TEMPORARY_PATH.sub("…" if blank else "<path>", _UUID.sub(any_id, text))
     text = _TAILED_ID.sub(rf"\1_{any_id}", text)

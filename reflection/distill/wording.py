@@ -13,7 +13,7 @@ from reflection.forms import TraceForm
 
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _LATIN = re.compile(r"[A-Za-z]")
-_SENTENCE_END = re.compile(r"(?<!\s\d)[.!?](?=\s|$)|[。！？；]|\n")  # not after the number of a list's entry
+_SENTENCE_END = re.compile(r"(?<![\s:：]\d)[.!?](?=\s|$)|[。！？；]|\n")  # not after the number of a list's entry
 _PARTS = ("situation", "decision", "outcome")  # of a lesson's structure
 _CLOSERS = {"(": ")", "[": "]", "{": "}", "“": "”", "‘": "’", "「": "」", "《": "》", "（": "）", "【": "】"}
 _SAYS_ERROR = re.compile(r"^(?:error|错误|报错|出错)\s*[:：]\s*", re.IGNORECASE)

@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reflection.admission import Admitted, admit
-from reflection.distill.pairs import find_pairs
-from reflection.distill.shapes import respelt, shape_of
-from reflection.distill.stated import allowed_values
-from tests.reflection.traces import Step, call, episode, lessons, put_right, result, say, trace
+from tests.reflection.traces import Step, call, lessons, put_right, result, say, trace
 
 PAGE_SIZE = (
     "http_get",
@@ -251,70 +248,6 @@ def test_ids_of_the_run_become_placeholders_in_the_structure_too() -> None:
     assert not any(given in json.dumps(lesson.structure) for given in ("BX7731", "9380982", "5634230"))
 
 
-# What is no lesson
-
-NONE = [
-    ("get_order", {"order_id": "#W1000001"}, "Error: order not found", {"order_id": "#W2000002"}),
-    ("search", {"q": "cats"}, "no results, try other words", {"q": "dogs"}),
-    ("weather", {"city": "Pariss"}, "unknown city 'Pariss'", {"city": "Paris"}),
-    ("find", {"name": "Ann"}, "Error: user not found", {"name": "Ben"}),
-    (
-        "create_user",
-        {"name": "Ann", "role": "admin"},
-        "permission denied for role admin",
-        {"name": "Ann", "role": "guest"},
-    ),
-    ("book", {"flight": "F1", "seat": "a12"}, "seat a12 is taken", {"flight": "F1", "seat": "c14"}),
-    ("deploy", {"app": "web", "version": "v1.2"}, "version v1.2 already deployed", {"app": "web", "version": "v1.3"}),
-    ("transfer", {"to": "u1", "amount": 900}, "balance is not enough", {"to": "u1", "amount": 500}),
-    ("get_orders", {"user": "u1"}, "internal error", {"user": "u1", "page": 2}),
-    ("get_orders", {"user": "u1", "page": "2"}, "internal error", {"user": "u1", "page": 2}),
-    ("export", {"month": "2026-13"}, "invalid month '2026-13'", {"month": "2026-12"}),
-    ("get_rates", {"date": "2026-03-06"}, "Error: no rates for 2026-03-06", {"date": "2026-03-05"}),
-    ("update", {"cabin": "business", "id": "B1"}, "gift card balance is not enough", {"cabin": "economy", "id": "B1"}),
-]
-
-
-@pytest.mark.parametrize("case", NONE)
-def test_another_errand_or_a_way_around_is_no_lesson(case: tuple) -> None:
-    form = put_right(*case)
-    assert lessons(form) == []
-    assert find_pairs(form).pairs == ()
-    assert "Failed on the way, though other calls of the tool worked later: step 0" in episode(form).content
-
-
-def test_made_up_data_is_no_fix() -> None:
-    form = trace(
-        say("Load it.\n```python\nrows = load('prices.csv')\nprint(rows)\n```"),
-        result("code_execution", "exit code: 1\nFileNotFoundError: prices.csv"),
-        say("We need to go on with mock data.\n```python\nrows = [1, 2]  # mock_data\nprint(rows)\n```"),
-        result("code_execution", "exit code: 0\n[1, 2]"),
-    )
-    assert lessons(form) == []
-
-
-@pytest.mark.parametrize(
-    "error", ["Error: 503 Service Unavailable", "HTTP 429: Too Many Requests", "请求超时，请稍后重试"]
-)
-def test_a_passing_error_is_no_lesson_even_when_arguments_changed(error: str) -> None:
-    changed = put_right("list_users", {"page_size": 500, "team": "ops"}, error, {"page_size": 100, "team": "ops"})
-    switched = trace(
-        call("find_user_by_email", email="a@b.example"),
-        result("find_user_by_email", error),
-        call("find_user_by_name", name="Ann"),
-        result("find_user_by_name", "u1"),
-    )
-    assert lessons(changed) == lessons(switched) == []
-
-
-def test_a_mere_retry_is_passing_and_never_a_lesson() -> None:
-    form = put_right("get_order", {"id": "A1"}, "Error: internal hiccup", {"id": "A1"})
-    assert lessons(form) == []
-    assert "A passing failure: get_order answered “internal hiccup”; the same call worked at step 2" in (
-        episode(form).content
-    )
-
-
 # Other tools
 
 
@@ -410,65 +343,3 @@ def test_a_lesson_from_a_failed_run_is_less_sure_and_says_so() -> None:
     assert good.content == bad.content
     assert bad.confidence < good.confidence <= 0.5
     assert "that run as a whole did not succeed" in bad.structure["not_when"]
-
-
-# Forms of values
-
-
-@pytest.mark.parametrize(
-    ("value", "form"),
-    [
-        ("2026-03", "YYYY-MM"),
-        ("20260301", "YYYYMMDD"),
-        ("2026-03-01T09:00:00Z", "YYYY-MM-DDTHH:MM:SS with a time zone"),
-        ("march", "a month name"),
-        ("5 March 2026", "a date in words"),
-        ("next friday", "a relative date"),
-        ("9 pm", "a time with am or pm"),
-        ("ann@example.org", "an e-mail address"),
-        ("/var/log/a.log", "an absolute path"),
-        ("src/a.py", "a relative path"),
-        ("30s", "a number with the unit s"),
-        ("Northwind", "a name"),
-    ],
-)
-def test_forms_are_named(value: str, form: str) -> None:
-    shape = shape_of(value)
-    assert shape is not None
-    assert shape.english == form
-
-
-@pytest.mark.parametrize("value", ["BX7731", "blue widgets and more", "", 7, None, "x" * 300])
-def test_what_has_no_form_is_not_given_one(value: object) -> None:
-    assert shape_of(value) is None
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "how"),
-    [
-        ("W100", "#W100", "with a leading “#”"),
-        ('"The Shallows"', "The Shallows", "without quotation marks"),
-        ("createdAt", "created_at", "with underscores between the words"),
-        ("DE 12", "DE12", "without spaces"),
-        ("a", "b", None),
-        ("", "#", None),
-    ],
-)
-def test_the_same_letters_written_otherwise(old: str, new: str, how: str | None) -> None:
-    found = respelt(old, new)
-    assert (found[0] if found else None) == how
-
-
-@pytest.mark.parametrize(
-    ("message", "values"),
-    [
-        ("allowed: green, blue", ("green", "blue")),
-        ("format must be one of ['csv', 'json' or 'xml']", ("csv", "json", "xml")),
-        ("支持的格式：csv、json", ("csv", "json")),
-        ("状态只能是 open 或 closed", ("open", "closed")),
-        ("month must be YYYY-MM", ()),
-        ("everything is allowed here", ()),
-    ],
-)
-def test_allowed_values_are_read_from_an_error(message: str, values: tuple[str, ...]) -> None:
-    assert allowed_values(message) == values

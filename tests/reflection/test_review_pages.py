@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import Team, User
+from hindsight_site.accounts.tenancy import team_transaction
 from memories import actions, scopes
 from memories.actions import Draft, EvidenceDraft
 from memories.enums import Kind, Status
@@ -46,7 +47,9 @@ def url(name: str, item: ReviewItem) -> str:
 
 
 def send(client: Client, item: ReviewItem, decision: str, **more):
-    form = {"decision": decision, "version": ReviewItem.objects.get(pk=item.pk).version, **more}
+    with team_transaction(item.team):
+        version = ReviewItem.objects.get(pk=item.pk).version
+    form = {"decision": decision, "version": version, **more}
     return client.post(url("decide", item), form)
 
 
@@ -56,7 +59,8 @@ def text(response) -> str:
 
 
 def state_of(item: ReviewItem) -> str:
-    return ReviewItem.objects.get(pk=item.pk).state
+    with team_transaction(item.team):
+        return ReviewItem.objects.get(pk=item.pk).state
 
 
 # --- Who may ---------------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ from reflection.prepare import prepare
 from tests.reflection.traces import Step, call, episode, result, say, trace, user
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "dev" / FILE_NAME
+EXPORT = (
+    "export_invoices takes month as YYYY-MM, not as a month name."
+    " Otherwise it answers “invalid month '…': expected YYYY-MM”."
+)
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="the public agent traces are not there")
 
 
@@ -131,13 +135,65 @@ def test_a_huge_trace_is_distilled_in_seconds() -> None:
             call("get", id=number, note="same words here"),
             result("get", "Error: no" if number % 2 else "x" * 9000),
         ]
+        steps += [call("bash", command=f"make {number} 'a"), result("bash", "exit code: 2\nmake: no rule")]
+    steps += [call("bash", command="| tail; A=1 " * 20_000), result("bash", "exit code: 1\nbad")] * 2
     steps += [user("a." * 30_000), say("\n" * 30_000 + " " * 30_000), result("get", " " * 60_000 + "x")]
     started = time.monotonic()
     distil(trace(*steps, outcome="failed"))
     assert time.monotonic() - started < 20
 
 
+# The traces that ship with the product
+
+
+def shipped() -> list[TraceForm]:
+    """The demo's traces in their normal form."""
+    path = Path(hindsight_site.__file__).parent / "demo" / "traces.json"
+    forms = []
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        kinds = {"tool": "tool_result"}
+        steps = [{"kind": kinds.get(step["role"], "message"), **step} for step in row.pop("steps")]
+        forms.append(trace(*steps, **row))
+    return forms
+
+
+def test_the_shipped_traces_teach_what_they_were_made_to_teach() -> None:
+    told = [[c.content for c in distil(form).candidates if c.kind == "experience"] for form in shipped()]
+    assert told == [
+        ['When `pytest -q` fails with “relation "…" does not exist”, run `python manage.py migrate` first.'],
+        [EXPORT],
+        [EXPORT],
+        ["refund_order refuses refunds above 500.00: they need approval by a supervisor. Do not retry unchanged."],
+        [],
+        [
+            "helm_upgrade takes only green or blue as namespace. Otherwise it answers"
+            ' “UPGRADE FAILED: namespace "…" is protected; allowed: green, blue”.'
+        ],
+        ["import_csv 报错“第 … 行无法按 utf-8 解码，文件编码可能是 gb18030”时，把 encoding 从 utf-8 改为 gb18030。"],
+        [],
+        [],
+        [],
+    ]
+
+
+def test_what_is_told_of_the_shipped_traces_reads_well() -> None:
+    for form in shipped():
+        for candidate in distil(form).candidates:
+            assert isinstance(admit(candidate, form), Admitted)
+            assert flaws(candidate, form) == []
+
+
 # Real traces
+
+
+def flaws(candidate: Candidate, form: TraceForm) -> list[str]:
+    """Return what a reader would stumble over in a text; what the trace itself says so is no flaw."""
+    text = candidate.content
+    found = [pair for pair in ("()", "[]", "{}", "“”", "‘’", "「」") if text.count(pair[0]) != text.count(pair[1])]
+    found += re.findall(r"““|””|“”|\(\)|\.\.|。。|  |…\w{1,3}…|, \.|<\w+>", text)
+    said = " ".join(" ".join((form.task, form.result, *(step.text for step in form.steps))).split())
+    unbalanced = any(said.count(pair[0]) != said.count(pair[1]) for pair in ("()", "[]", "{}", "“”", "‘’"))
+    return [flaw for flaw in found if flaw not in said and not (unbalanced and len(flaw) == 2)]
 
 
 @needs_data
@@ -147,6 +203,7 @@ def test_real_traces_give_grounded_lessons_and_name_every_failure() -> None:
         form = to_trace_form(row)
         texts = [step.text for step in form.steps]
         told = distil(form).candidates
+        assert not any(flaws(c, form) for c in told), row["trace_id"]
         assert all(texts[q.step][q.start : q.end] == q.text for c in told for q in c.quotes)
         assert form.outcome == "succeeded" or told[0].structure["failure_steps"], row["trace_id"]
         assert len(to_payload(row)["steps"]) == len(form.steps)

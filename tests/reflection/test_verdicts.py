@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import AuditEvent, Team, User
+from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.refusals import Conflict, Forbidden, Invalid, Refused
 from memories import actions, scopes
 from memories.actions import Draft, FeedbackItem
@@ -34,12 +35,14 @@ from tests import factories
 def batch(team: Team, agent) -> ReviewBatch:
     for n in range(5):
         factories.memory(agent, f"Rule {n}: {uuid.uuid4()}", confidence=0.6)
-    return open_batch(team=team, by=SYSTEM)
+    with team_transaction(team):
+        return open_batch(team=team, by=SYSTEM)
 
 
 @pytest.fixture
 def item(batch: ReviewBatch) -> ReviewItem:
-    return batch.items.order_by("position")[0]
+    with team_transaction(batch.team):
+        return batch.items.order_by("position")[0]
 
 
 def judge(item: ReviewItem, by: User, decision: str, **more) -> Verdict:
@@ -172,7 +175,8 @@ def test_two_reviewers_at_once(item: ReviewItem, alice: User, bob: User, decisio
     def run(reviewer: User, decision: str) -> str:
         start.wait()
         try:
-            return judge(item, reviewer, decision, version=1, content=f"By {reviewer}.").decision
+            with team_transaction(item.team):
+                return judge(item, reviewer, decision, version=1, content=f"By {reviewer}.").decision
         except Conflict as refusal:
             return refusal.code
         finally:
@@ -181,10 +185,11 @@ def test_two_reviewers_at_once(item: ReviewItem, alice: User, bob: User, decisio
     with ThreadPoolExecutor(2) as pool:
         ended = list(pool.map(run, (alice, bob), decisions))
     assert sorted(ended)[0] == "already_decided"
-    verdict = Verdict.objects.of(item.team).get()
-    assert verdict.decision in ended
     expected = {"approve": Status.ACTIVE, "demote": Status.DEMOTED, "edit": Status.ACTIVE}
-    assert memory_of(item).status == expected.get(verdict.decision, Status.QUARANTINED)
+    with team_transaction(item.team):
+        verdict = Verdict.objects.of(item.team).get()
+        assert verdict.decision in ended
+        assert memory_of(item).status == expected.get(verdict.decision, Status.QUARANTINED)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -194,13 +199,15 @@ def test_a_double_click_is_one_verdict(item: ReviewItem, bob: User) -> None:
     def run(_: int) -> uuid.UUID:
         start.wait()
         try:
-            return judge(item, bob, "demote", version=1).pk
+            with team_transaction(item.team):
+                return judge(item, bob, "demote", version=1).pk
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(3) as pool:
         assert len(set(pool.map(run, range(3)))) == 1
-    assert Verdict.objects.of(item.team).count() == 1
+    with team_transaction(item.team):
+        assert Verdict.objects.of(item.team).count() == 1
 
 
 # --- Refused ---------------------------------------------------------------------------------------
@@ -475,8 +482,9 @@ def test_two_people_never_get_the_same_item(team: Team, batch: ReviewBatch) -> N
     def run(reviewer: User) -> uuid.UUID | None:
         start.wait()
         try:
-            item = take_next(team, reviewer, batch)
-            return item.pk if item else None
+            with team_transaction(team):
+                item = take_next(team, reviewer, batch)
+                return item.pk if item else None
         finally:
             connections.close_all()
 
