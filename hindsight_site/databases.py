@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError, conninfo
 
+# These change the schema, so they connect as its owner; everything else as the role that serves.
+OWNERS_COMMANDS = {"up", "migrate", "makemigrations", "sqlmigrate", "test", "flush", "pgtrigger"}
 
-def parameters(url: str, data_dir: Path) -> dict[str, Any]:
+
+def role_of(arguments: Sequence[str]) -> str:
+    """Return "owner" or "app": as which role a command line (without the program) connects."""
+    return "owner" if OWNERS_COMMANDS & set(arguments[:1]) else "app"
+
+
+def parameters(url: str, data_dir: Path, role: str = "owner") -> dict[str, Any]:
     """Return NAME, USER, PASSWORD, HOST, PORT and OPTIONS for Django.
 
     `url` is a postgresql:// URI; empty means the embedded server in `data_dir`. Before that server's
     first start there is no address yet: the parameters then name a database that cannot be reached,
-    so that commands without a database still run. Raises ImproperlyConfigured when `url` is none.
+    so that commands without a database still run. `role` ("owner" or "app") is whom the embedded server
+    knows us as; a `url` says so itself. Raises ImproperlyConfigured when `url` is none.
     """
     if not url:
         from hindsight_site import embedded_db  # not needed, nor looked at, with a DATABASE_URL
 
         try:
-            url = embedded_db.uri(data_dir)
+            url = embedded_db.uri(data_dir, role)
         except embedded_db.EmbeddedDatabaseError:
             url = "postgresql://127.0.0.1:1/embedded-database-not-started"
     try:
@@ -82,7 +92,7 @@ def follow() -> bool:
     """
     from django.conf import settings
 
-    wanted = parameters("", settings.DATA_DIR)
+    wanted = parameters("", settings.DATA_DIR, settings.DATABASE_ROLE)
     current = settings.DATABASES["default"]
     changed = any(current.get(name) != value for name, value in wanted.items() if name != "OPTIONS")
     current.update(wanted)

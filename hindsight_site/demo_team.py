@@ -15,7 +15,7 @@ from hindsight_site.accounts import actions, audit, credentials
 from hindsight_site.accounts.enums import TeamRole, TokenScope
 from hindsight_site.accounts.models import Agent, Membership, Team, User
 from hindsight_site.accounts.permissions import DEFAULT_TOKEN_SCOPES, TOKEN_SCOPES
-from hindsight_site.accounts.tenancy import enter_team
+from hindsight_site.accounts.tenancy import enter_person, enter_team
 from memories.scopes import add_agent
 
 EMAIL = "demo@hindsight.local"
@@ -71,6 +71,7 @@ def ensure_demo_team() -> DemoTeam:
 
 def _team_of(user: User) -> Team:
     """The oldest team that the demo person owns."""
+    enter_person(user)
     owned = Membership.objects.filter(user=user, role=TeamRole.OWNER).select_related("team")
     membership = owned.order_by("created_at").first()
     return membership.team if membership else actions.create_team(by=_BY, name=TEAM, owner=user)

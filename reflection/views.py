@@ -35,7 +35,7 @@ RUNS_SHOWN = 20
 def trace_list(request: TeamRequest) -> HttpResponse:
     """The team's traces, newest first, each with the state of its latest reflection."""
     chosen = {name: request.GET.get(name, "").strip() for name in ("q", "agent", "status", "reflection")}
-    traces = narrow(Trace.objects.of(request.team), chosen).select_related("agent")
+    traces = narrow(request.team, Trace.objects.of(request.team), chosen).select_related("agent")
     page = cursors.newest_first(traces.prefetch_related(_runs(request.team)), request.GET)
     context = {
         "page": page,
@@ -48,7 +48,7 @@ def trace_list(request: TeamRequest) -> HttpResponse:
     return render(request, "reflection/traces.html", context)
 
 
-def narrow(traces: Any, chosen: dict[str, str]) -> Any:
+def narrow(team: Team, traces: Any, chosen: dict[str, str]) -> Any:
     """Apply the list's filters; what is not one of the choices finds nothing."""
     if chosen["q"]:
         traces = traces.filter(Q(task__icontains=chosen["q"]) | Q(result__icontains=chosen["q"]))
@@ -57,7 +57,7 @@ def narrow(traces: Any, chosen: dict[str, str]) -> Any:
     if chosen["status"]:
         traces = traces.filter(status=chosen["status"])
     if chosen["reflection"]:
-        runs = Reflection.objects.filter(status=chosen["reflection"], trace__isnull=False)
+        runs = Reflection.objects.of(team).filter(status=chosen["reflection"], trace__isnull=False)
         traces = traces.filter(pk__in=runs.values("trace_id"))
     return traces
 

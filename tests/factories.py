@@ -12,6 +12,7 @@ from hindsight_site.accounts import actions as accounts
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.accounts.models import Agent, Membership, Team, User
+from hindsight_site.accounts.tenancy import team_transaction
 from memories import actions as memory_actions
 from memories import scopes
 from memories.actions import Draft
@@ -39,20 +40,23 @@ def team(slug: str, owner: str) -> Team:
 
 
 def member(in_team: Team, email: str, role: str) -> User:
-    user = User.objects.create_user(email, PASSWORD)
-    Membership.objects.create(team=in_team, user=user, role=role)
-    return user
+    with team_transaction(in_team):
+        user = User.objects.create_user(email, PASSWORD)
+        Membership.objects.create(team=in_team, user=user, role=role)
+        return user
 
 
 def agent(in_team: Team, slug: str) -> Agent:
-    return scopes.add_agent(team=in_team, by=SYSTEM, slug=slug)
+    with team_transaction(in_team):
+        return scopes.add_agent(team=in_team, by=SYSTEM, slug=slug)
 
 
 def token(in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES) -> str:
-    _, secret = accounts.create_token(
-        team=in_team, by=SYSTEM, name="test", scopes=token_scopes, allowed=ALL_SCOPES, agent=bound_to
-    )
-    return secret
+    with team_transaction(in_team):
+        _, secret = accounts.create_token(
+            team=in_team, by=SYSTEM, name="test", scopes=token_scopes, allowed=ALL_SCOPES, agent=bound_to
+        )
+        return secret
 
 
 def api_client(in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES) -> ApiClient:
@@ -64,15 +68,16 @@ def api_client(in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str
 
 def memory(of: Agent, content: str = "Run the migrations before the tests.", **fields: Any) -> Memory:
     """A memory in the agent's private scope; `status` is set directly when given."""
-    status = fields.pop("status", None)
-    draft = Draft(**{"kind": Kind.FACT, "content": content, **fields})
-    done = memory_actions.remember(
-        team=of.team, by=SYSTEM, scope=scopes.private_of(of.team, of), draft=draft, agent=of
-    )
-    if status is not None and status != Status.ACTIVE:
-        Memory.objects.of(of.team).filter(pk=done.memory.pk).update(status=status, updated_at=timezone.now())
-        done.memory.refresh_from_db()
-    return done.memory
+    with team_transaction(of.team):
+        status = fields.pop("status", None)
+        draft = Draft(**{"kind": Kind.FACT, "content": content, **fields})
+        done = memory_actions.remember(
+            team=of.team, by=SYSTEM, scope=scopes.private_of(of.team, of), draft=draft, agent=of
+        )
+        if status is not None and status != Status.ACTIVE:
+            Memory.objects.of(of.team).filter(pk=done.memory.pk).update(status=status, updated_at=timezone.now())
+            done.memory.refresh_from_db()
+        return done.memory
 
 
 def failing_then_fixed() -> tuple[StepDraft, ...]:
@@ -101,7 +106,8 @@ def failing_then_fixed() -> tuple[StepDraft, ...]:
 
 def trace(of: Agent, outcome: str = "succeeded", **fields: Any) -> tuple[Trace, Reflection | None]:
     """A recorded trace; by default one with an error, its fix and an end."""
-    given = {"task": "Export the March invoices as CSV", "steps": failing_then_fixed(), "outcome": outcome}
-    return reflection_actions.record_trace(
-        team=of.team, by=SYSTEM, agent=of, draft=TraceDraft(**{**given, **fields})
-    )
+    with team_transaction(of.team):
+        given = {"task": "Export the March invoices as CSV", "steps": failing_then_fixed(), "outcome": outcome}
+        return reflection_actions.record_trace(
+            team=of.team, by=SYSTEM, agent=of, draft=TraceDraft(**{**given, **fields})
+        )

@@ -20,7 +20,8 @@ from hindsight_site.accounts import credentials, signing_keys
 from hindsight_site.accounts.credentials import BadCredential
 from hindsight_site.accounts.enums import Audience, TokenScope
 from hindsight_site.accounts.ids import new_id
-from hindsight_site.accounts.models import ApiToken
+from hindsight_site.accounts.models import ApiToken, Team
+from hindsight_site.accounts.tenancy import enter_team
 from hindsight_site.refusals import FieldError, Forbidden, Invalid
 
 LIFETIME = timedelta(minutes=10)
@@ -152,6 +153,7 @@ def _checked_claims(presented: str, audience: Audience) -> tuple[dict[str, Any],
 
 def _token_behind(claims: dict[str, Any], kid: str) -> ApiToken:
     """The ApiToken of the claims, live; one query, which also asks whether the key is still accepted."""
+    enter_team(Team(pk=claims["team"]))  # the signature vouches for it
     rows = ApiToken.objects.select_related("team", "agent").filter(pk=claims["token_id"])
     token = rows.annotate(key_accepted=Exists(signing_keys.accepted().filter(kid=kid))).first()
     if token is None:

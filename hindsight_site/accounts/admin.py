@@ -10,10 +10,6 @@ from django.http import HttpRequest
 
 from hindsight_site.accounts.models import Agent, ApiToken, AuditEvent, IdempotencyKey, Membership, Team, User
 
-admin.site.site_header = "Hindsight administration"
-admin.site.site_title = "Hindsight"
-admin.site.index_title = "All teams"
-
 
 class ReadOnly(admin.ModelAdmin):
     """Rows that only the product's actions write: staff look, and nothing changes behind the audit."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import BasePermission
@@ -16,7 +17,6 @@ from hindsight_site.accounts import access_tokens, audit, credentials
 from hindsight_site.accounts.credentials import BadCredential
 from hindsight_site.accounts.enums import Audience
 from hindsight_site.accounts.models import Agent, ApiToken, Team
-from hindsight_site.accounts.tenancy import enter_team
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,7 @@ class Caller:
 
 
 def admit(token: ApiToken, scopes: Iterable[str]) -> Caller:
-    """Set the team of `token` at work for this transaction, and note that the token was used."""
-    enter_team(token.team)
+    """Note that `token` was used, and return the caller it stands for. Its team is at work already."""
     credentials.touch(token)
     return Caller(token.team, token, token.agent, frozenset(scopes))
 
@@ -51,7 +50,9 @@ class TokenAuthentication(BaseAuthentication):
         if len(parts) != 2 or parts[0].lower() != b"bearer":
             raise AuthenticationFailed("Send the token as 'Authorization: Bearer hs_…'.")
         try:
-            caller = self.identify(parts[1].decode("ascii", "replace"))
+            # Views that opt out of one transaction for all need one for this.
+            with transaction.atomic():
+                caller = self.identify(parts[1].decode("ascii", "replace"))
         except BadCredential as error:
             raise AuthenticationFailed(str(error), code=error.code) from None
         return caller, caller.token

@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from hindsight_site.accounts.models import ApiToken
+from hindsight_site.accounts.tenancy import enter_team, present_token
 
 ALPHABET = string.ascii_lowercase + string.digits
 SECRET = re.compile(r"hs_([a-z0-9]{8})_[A-Za-z0-9_-]{43}")
@@ -49,15 +50,17 @@ def _digest(secret: str) -> bytes:
 
 
 def find(secret: str) -> ApiToken:
-    """Return the live token of `secret`. Raises `BadCredential`."""
+    """Return the live token of `secret`, with its team at work. Call in a transaction. Raises `BadCredential`."""
     match = SECRET.fullmatch(secret)
     if match is None:
         raise BadCredential("This is not a Hindsight token (hs_…).")
-    token = ApiToken.objects.select_related("team", "agent").filter(prefix=match[1]).first()
+    present_token(match[1])
+    token = ApiToken.objects.select_related("team").filter(prefix=match[1]).first()
     # The comparison runs for unknown prefixes too, so that timing tells nothing.
     stored = bytes(token.digest) if token else b"\0" * 32
     if not hmac.compare_digest(stored, _digest(secret)) or token is None:
         raise BadCredential("This token is unknown.")
+    enter_team(token.team)  # its agent is a row of the team
     check_live(token)
     return token
 

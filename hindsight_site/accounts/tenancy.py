@@ -25,7 +25,7 @@ from hindsight_site.accounts.ids import new_id
 from hindsight_site.middleware import current_team_id
 
 if TYPE_CHECKING:
-    from hindsight_site.accounts.models import Team
+    from hindsight_site.accounts.models import Team, User
 
 
 class TeamQuerySet(models.QuerySet):
@@ -136,11 +136,26 @@ class TenantModel(models.Model):
 def enter_team(team: Team) -> None:
     """Tell PostgreSQL, for the rest of this transaction, which team is at work.
 
-    `set_config(…, true)` ends with the transaction; a session-level SET would leak through a pooler.
+    Row-level security then shows the rows of this team and takes rows for no other.
     """
     current_team_id.set(str(team.pk))
+    _set_locally("app.team", str(team.pk))
+
+
+def enter_person(user: User) -> None:
+    """Let a person's own memberships be read, before one of their teams is chosen."""
+    _set_locally("app.user", str(user.pk))
+
+
+def present_token(prefix: str) -> None:
+    """Let the token with this prefix be read, before its team is known."""
+    _set_locally("app.token", prefix)
+
+
+def _set_locally(name: str, value: str) -> None:
+    """Set it until the transaction ends; a session-level SET would leak through a pooler."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('app.team', %s, true)", [str(team.pk)])
+        cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
 
 
 @contextmanager

@@ -79,10 +79,12 @@ def open_due(now: datetime) -> str:
     opened = 0
     for team in Team.objects.filter(suspended_at=None).order_by("pk"):
         week = week_of(now, team.time_zone)
-        if now < week.opens or ReviewBatch.objects.of(team).filter(week=week.name).exists():
+        if now < week.opens:
             continue
         try:
             with team_transaction(team):
+                if ReviewBatch.objects.of(team).filter(week=week.name).exists():
+                    continue
                 open_batch(team=team, by=SCHEDULE, at=now)
                 opened += 1
         except Conflict:
@@ -93,18 +95,23 @@ def open_due(now: datetime) -> str:
 def close_due(now: datetime) -> int:
     """Close every batch whose week is over; what was not decided stays so. Returns how many."""
     closed = 0
-    overdue = ReviewBatch.objects.filter(status=BatchStatus.OPEN, closes_at__lte=now)
-    for batch in overdue.select_related("team").order_by("pk"):
-        with team_transaction(batch.team):
-            won = (
-                ReviewBatch.objects.of(batch.team)
-                .filter(pk=batch.pk, status=BatchStatus.OPEN)
-                .update(status=BatchStatus.CLOSED, closed_at=now)
-            )
-            if won:
-                audit.record(team=batch.team, by=SCHEDULE, verb="batch.closed", on=batch)
-                closed += 1
+    for team in Team.objects.order_by("pk"):
+        with team_transaction(team):
+            closed += sum(_close(team, batch, now) for batch in _overdue(team, now))
     return closed
+
+
+def _overdue(team: Team, now: datetime) -> QuerySet[ReviewBatch]:
+    return ReviewBatch.objects.of(team).filter(status=BatchStatus.OPEN, closes_at__lte=now).order_by("pk")
+
+
+def _close(team: Team, batch: ReviewBatch, now: datetime) -> int:
+    """Close one batch unless somebody was faster. Returns 1 or 0."""
+    standing = ReviewBatch.objects.of(team).filter(pk=batch.pk, status=BatchStatus.OPEN)
+    won = standing.update(status=BatchStatus.CLOSED, closed_at=now)
+    if won:
+        audit.record(team=team, by=SCHEDULE, verb="batch.closed", on=batch)
+    return won
 
 
 def reviewable(team: Team, at: datetime) -> QuerySet[Memory]:

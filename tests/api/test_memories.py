@@ -8,6 +8,7 @@ import uuid
 import pytest
 from django.db import connection
 
+from hindsight_site.accounts.tenancy import team_transaction
 from memories.models import Memory, MemoryTerms, MemoryVector, Revision
 from tests import factories
 
@@ -65,7 +66,8 @@ def test_the_same_words_at_once_are_one_memory(api) -> None:
     for thread in threads:
         thread.join()
     assert sorted(codes) == [200] * 5 + [201]
-    assert Memory.objects.count() == 1
+    with team_transaction(api.team):
+        assert Memory.objects.count() == 1
 
 
 @pytest.mark.parametrize(

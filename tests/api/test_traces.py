@@ -8,6 +8,7 @@ import time
 import pytest
 from django.db import connection
 
+from hindsight_site.accounts.tenancy import team_transaction
 from reflection.models import Reflection, Step, Trace
 from tests import factories
 
@@ -142,9 +143,10 @@ def test_parallel_appends_all_survive(api) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    steps = list(Step.objects.filter(trace=ident).order_by("sequence").values_list("sequence", flat=True))
-    assert steps == list(range(24))
-    assert Trace.objects.get(pk=ident).step_count == 24
+    with team_transaction(api.team):
+        steps = list(Step.objects.filter(trace=ident).order_by("sequence").values_list("sequence", flat=True))
+        assert steps == list(range(24))
+        assert Trace.objects.get(pk=ident).step_count == 24
 
 
 def test_a_trace_of_100_steps_does_not_wait_for_its_reflection(api) -> None:

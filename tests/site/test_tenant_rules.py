@@ -9,7 +9,7 @@ from django.apps import apps
 from django.contrib.postgres.indexes import GinIndex
 from django.db import DatabaseError, IntegrityError, connection, models, transaction
 
-from hindsight_site.accounts.models import AuditEvent, SigningKey, Team, User
+from hindsight_site.accounts.models import AuditEvent, SigningKey, Team, TeamDeletion, User
 from hindsight_site.accounts.tenancy import SameTeam, TeamQuerySet
 from memories.models import Memory, MemoryTerms, MemoryVector, Scope
 from tests import factories
@@ -124,9 +124,10 @@ def test_the_database_refuses_a_new_team_for_a_row(agent, other_team) -> None:
 def test_the_database_refuses_a_row_that_points_into_another_team(agent, other_agent) -> None:
     foreign = Scope.objects.of(other_agent.team).get(agent=other_agent)
     memory = factories.memory(agent)
+    Memory.objects.of(agent.team).filter(pk=memory.pk).update(scope=foreign)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Memory.objects.of(agent.team).filter(pk=memory.pk).update(scope=foreign)
         connection.check_constraints()
+    Memory.objects.of(agent.team).filter(pk=memory.pk).update(scope=memory.scope)
 
 
 @pytest.mark.django_db
@@ -157,3 +158,15 @@ def test_ids_sort_by_time() -> None:
     made = [new_id() for _ in range(200)]
     assert made == sorted(made)
     assert len({uuid.UUID(str(ident)) for ident in made}) == 200
+
+
+@pytest.mark.django_db
+@of_each
+def test_every_table_of_a_team_is_fenced(model: type[models.Model]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relrowsecurity AND relforcerowsecurity FROM pg_class WHERE relname = %s", [model._meta.db_table]
+        )
+        fenced = cursor.fetchone()[0]
+    # The record that a team was deleted is read when the team is gone.
+    assert fenced == (model not in {*SEARCH_TABLES, TeamDeletion})

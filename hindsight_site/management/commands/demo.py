@@ -6,13 +6,14 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
+from django.db import transaction
 from django.utils import timezone
 
 from hindsight_site import demo
-from hindsight_site.accounts.models import Agent, Membership, Team
+from hindsight_site.accounts.models import Agent, Membership, Team, User
+from hindsight_site.accounts.tenancy import enter_person, enter_team, team_transaction
 from hindsight_site.demo_team import ensure_demo_team
 from memories.contents import cut
-from reflection.models import ReflectionResult
 from reflection.review import sampling
 
 
@@ -41,11 +42,7 @@ class Command(BaseCommand):
             self.stdout.write(f"\n[{number:2}/{total}] {cut(told.trace.task, 70)}  ({ended})")
             if told.reflection.status == "skipped":
                 self.stdout.write(f"        skipped: {told.reflection.reason}")
-            for result in (
-                ReflectionResult.objects.of(agent.team)
-                .filter(reflection=told.reflection)
-                .select_related("memory")
-            ):
+            for result in told.results:
                 kind = result.memory.get_kind_display().lower()
                 self.stdout.write(f"        {result.effect} {kind}: {cut(result.memory.content, 150)}")
 
@@ -61,8 +58,9 @@ class Command(BaseCommand):
                 )
 
     def open_review(self, team: Team) -> None:
-        batch = sampling.open_batch(team=team, by=demo.BY, at=timezone.now())
-        count = batch.items.count()
+        with team_transaction(team):
+            batch = sampling.open_batch(team=team, by=demo.BY, at=timezone.now())
+            count = batch.items.count()
         self.stdout.write("\n" + self.style.MIGRATE_HEADING("3  A person judges a sample"))
         self.stdout.write(f"\n  Batch {batch.week} is open with {count} memories.")
 
@@ -81,5 +79,9 @@ Now look at it (`make up` runs the site and prints the password of {email}):
 
 def find_agent(email: str, slug: str) -> Agent:
     """Return the demo person's agent."""
-    membership = Membership.objects.select_related("team").get(user__email=email)
-    return Agent.objects.of(membership.team).select_related("team").get(slug=slug)
+    with transaction.atomic():
+        person = User.objects.get(email=email)
+        enter_person(person)
+        team = Membership.objects.select_related("team").filter(user=person).earliest("created_at").team
+        enter_team(team)
+        return Agent.objects.of(team).select_related("team").get(slug=slug)
