@@ -41,6 +41,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, Refused):
         body = problem(error.status, error.code, error.message, error.errors, **error.extra)
+        headers = _headers(error)
     elif isinstance(error, exceptions.ValidationError):
         errors = tuple(flatten(error.get_full_details()))
         body = problem(422, "invalid", summary(errors), errors)
@@ -57,7 +58,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     return Response(body, status=body["status"], headers=headers, content_type=CONTENT_TYPE)
 
 
-def _headers(error: exceptions.APIException) -> dict[str, str]:
+def _headers(error: Refused | exceptions.APIException) -> dict[str, str]:
     headers = {}
     if header := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = header

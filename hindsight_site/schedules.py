@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -17,17 +18,33 @@ _LOCK = 0x68736E64  # "hsnd": two processes that sync at once do it one after th
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Run the function at the dotted path `task`, without arguments, every `minutes` minutes."""
+    """Run the function at the dotted path `task`, without arguments, every `minutes` minutes.
+
+    The first time within a minute. Up to three weeks: the queue keeps the number in two bytes.
+    """
 
     name: str
     task: str
     minutes: int
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.minutes < 2**15:
+            raise ValueError(f"{self.name}: {self.minutes} minutes cannot be kept; use At for rare tasks")
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Run the function at the dotted path `task`, without arguments, at the times of a cron expression, UTC."""
+
+    name: str
+    task: str
+    cron: str
+
 
 SCHEDULES = (
     Every("job sweep", "reflection.tasks.sweep_jobs", minutes=1),
     Every("review batches", "reflection.tasks.open_batches", minutes=60),
-    Every("signing keys", "hindsight_site.accounts.signing_keys.rotate", minutes=30 * 24 * 60),
+    At("signing keys", "hindsight_site.accounts.signing_keys.rotate", cron="17 3 1 * *"),  # monthly
 )
 
 
@@ -40,7 +57,7 @@ class Synced:
     removed: int
 
 
-def sync(schedules: tuple[Every, ...] = SCHEDULES) -> Synced:
+def sync(schedules: tuple[Every | At, ...] = SCHEDULES) -> Synced:
     """Make the database's schedules match `schedules`. What has not changed keeps its next run."""
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -55,29 +72,36 @@ def sync(schedules: tuple[Every, ...] = SCHEDULES) -> Synced:
     return Synced(len(created), changed, len(removed))
 
 
-def _new(name: str, schedule: Every) -> Schedule:
-    return Schedule(
-        name=name,
-        func=schedule.task,
-        schedule_type=Schedule.MINUTES,
-        minutes=schedule.minutes,
-        repeats=-1,  # for ever
-        next_run=_first_run(schedule),
-    )
+def _new(name: str, schedule: Every | At) -> Schedule:
+    row = Schedule(name=name, **_fields(schedule))
+    _plan(row)
+    return row
 
 
-def _change(row: Schedule, schedule: Every) -> bool:
+def _change(row: Schedule, schedule: Every | At) -> bool:
     """Correct a row that differs from its schedule, and say whether it did."""
-    now = (row.func, row.schedule_type, row.minutes, row.repeats)
-    wanted = (schedule.task, Schedule.MINUTES, schedule.minutes, -1)
-    if now == wanted:
+    wanted = _fields(schedule)
+    if all(getattr(row, field) == value for field, value in wanted.items()):
         return False
-    row.func, row.schedule_type, row.minutes, row.repeats = wanted
-    row.next_run = _first_run(schedule)
+    for field, value in wanted.items():
+        setattr(row, field, value)
+    _plan(row)
     row.save()
     return True
 
 
-def _first_run(schedule: Every) -> datetime:
-    """A minute from now at the latest, so that a daily task does not wait for a day after an install."""
-    return timezone.now() + timedelta(minutes=min(schedule.minutes, 1))
+def _fields(schedule: Every | At) -> dict[str, Any]:
+    """What the queue's row says of a schedule."""
+    common = {"func": schedule.task, "repeats": -1}  # for ever
+    if isinstance(schedule, At):
+        return {**common, "schedule_type": Schedule.CRON, "minutes": None, "cron": schedule.cron}
+    return {**common, "schedule_type": Schedule.MINUTES, "minutes": schedule.minutes, "cron": None}
+
+
+def _plan(row: Schedule) -> None:
+    """Set the first run: a rhythm begins at once, so that a daily task does not wait a day after an install."""
+    row.next_run = timezone.now()
+    if row.schedule_type == Schedule.CRON:
+        row.next_run = row.calculate_next_run()
+    else:
+        row.next_run += timedelta(minutes=1)

@@ -61,11 +61,14 @@ SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if SITE_IS_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SITE_IS_HTTPS
 SECURE_HSTS_PRELOAD = SITE_IS_HTTPS
-# The proxy in front redirects to https and says so in this header; trusted only when told to.
-SECURE_PROXY_SSL_HEADER = (
-    ("HTTP_X_FORWARDED_PROTO", "https") if env_bool("TRUST_PROXY_SSL_HEADER", False) else None
-)
-SECURE_SSL_REDIRECT = False
+# Whether the proxy in front says in X-Forwarded-Proto how a request came. Only then can http be told from
+# https here and be redirected; otherwise that is the proxy's to do.
+TRUST_PROXY_SSL_HEADER = env_bool("TRUST_PROXY_SSL_HEADER", False)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUST_PROXY_SSL_HEADER else None
+SECURE_SSL_REDIRECT = SITE_IS_HTTPS and TRUST_PROXY_SSL_HEADER
+# Asked from inside, past the proxy, by whoever watches.
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]
+SILENCED_SYSTEM_CHECKS = [] if SECURE_SSL_REDIRECT else ["security.W008"]  # "redirect to https"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
@@ -88,7 +91,7 @@ INSTALLED_APPS = [
     "hindsight_site.accounts",
     "memories",
     "reflection",
-    "django.contrib.admin",
+    "hindsight_site.apps.StaffAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -102,6 +105,9 @@ INSTALLED_APPS = [
     "django_q",
     "pgtrigger",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
 ]
 MIDDLEWARE = [
     "hindsight_site.middleware.request_id",
@@ -112,6 +118,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "hindsight_site.errors.RefusalMiddleware",
@@ -137,11 +144,15 @@ TEMPLATES = [
 # --- Database --------------------------------------------------------------------------------------
 # Any PostgreSQL 16 or newer with pgvector. Unset: the embedded server in DATA_DIR. Set but unreachable
 # is an error, never a silent fall back.
-DATABASE_URL = env_str("DATABASE_URL")
+# The role in it should be neither a superuser nor have BYPASSRLS: such a one is not bound by the fence
+# between teams. DATABASE_OWNER_URL, where set, is used for migrations instead.
+DATABASE_ROLE = databases.role_of(["test"] if "pytest" in sys.modules else sys.argv[1:])
+APP_DATABASE_URL = env_str("DATABASE_URL")
+DATABASE_URL = env_str("DATABASE_OWNER_URL", APP_DATABASE_URL) if DATABASE_ROLE == "owner" else APP_DATABASE_URL
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
-        **databases.parameters(DATABASE_URL, DATA_DIR),
+        **databases.parameters(DATABASE_URL, DATA_DIR, DATABASE_ROLE),
         # Every request is one transaction, in which the team is set (accounts.tenancy.enter_team).
         "ATOMIC_REQUESTS": True,
         "CONN_MAX_AGE": 60,
@@ -161,7 +172,53 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+# Whether anybody may sign up and found a team; people with an invitation always may.
+SIGN_UP_OPEN = env_bool("SIGN_UP_OPEN", True)
+ACCOUNT_ADAPTER = "hindsight_site.accounts.adapters.AccountAdapter"
+ACCOUNT_FORMS = {
+    "login": "hindsight_site.accounts.forms.LoginForm",
+    "signup": "hindsight_site.accounts.forms.SignUpForm",
+    "add_email": "hindsight_site.accounts.forms.ChangeEmailForm",
+}
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+# optional: a mail is sent, and one can work before it is answered. mandatory: nobody logs in with an
+# address that was not confirmed; wants a mail server. none: no mail.
+ACCOUNT_EMAIL_VERIFICATION = env_str("ACCOUNT_EMAIL_VERIFICATION", "optional")
+ACCOUNT_CHANGE_EMAIL = True  # one address a person; the former one stays until the new one is confirmed
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if SITE_IS_HTTPS else "http"
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = False
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False
+ACCOUNT_REAUTHENTICATION_REQUIRED = True  # password, e-mail and second factor want a fresh log-in
+ACCOUNT_REAUTHENTICATION_METHODS = {"password", "mfa"}
+ACCOUNT_EMAIL_NOTIFICATIONS = True  # tell people when their password, address or second factor changes
+# Failed log-ins of one address count together, wherever they come from. See CACHES.
+ACCOUNT_RATE_LIMITS = {"login_failed": "20/m/ip,5/5m/key"}
+# How many proxies of ours stand in front: the client's address is taken that many from the right of
+# X-Forwarded-For. 0: the header is not believed.
+ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0)
+MFA_ADAPTER = "hindsight_site.accounts.adapters.TwoFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_TOLERANCE = 1  # a code of the step before or after counts: clocks differ
+# Log-in throttling counts in the database, so that all web processes count together.
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "throttle"},
+    "process": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+}
+
+# --- E-mail: to the log unless a server is named ----------------------------------------------------
 EMAIL_BACKEND = env_str("EMAIL_BACKEND", "django.core.mail.backends.console.EmailBackend")
+EMAIL_HOST = env_str("EMAIL_HOST", "localhost")
+EMAIL_PORT = env_int("EMAIL_PORT", 25)
+EMAIL_HOST_USER = env_str("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env_str("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
+EMAIL_TIMEOUT = 10  # seconds; a request waits for the mail server
+DEFAULT_FROM_EMAIL = env_str("DEFAULT_FROM_EMAIL", "Hindsight <hindsight@localhost>")
 
 # --- Language and time -----------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
@@ -190,9 +247,10 @@ STORAGES = {
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["hindsight_site.accounts.authentication.TokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["hindsight_site.accounts.authentication.HasTokenScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["hindsight_site.accounts.throttle.TokenThrottle"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["hindsight_site.api.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "hindsight_site.api.schema.ContractSchema",
     "EXCEPTION_HANDLER": "hindsight_site.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -211,6 +269,10 @@ SPECTACULAR_SETTINGS = {
         "TraceStatus": "reflection.enums.TraceStatus",
         "ReflectionStatus": "reflection.enums.ReflectionStatus",
         "MemoryKind": "memories.enums.Kind",
+        "MemoryTier": "memories.enums.Tier",
+        "MemoryTrust": "memories.enums.Trust",
+        "ReviewMode": "memories.enums.ReviewMode",
+        "TokenScope": "hindsight_site.accounts.enums.TokenScope",
         "StepKind": "reflection.enums.StepKind",
         "ScopeKind": "memories.enums.ScopeKind",
         "RecallStatus": "memories.enums.RecallStatus",
@@ -227,6 +289,18 @@ MAX_QUERY_CHARS = env_int("MAX_QUERY_CHARS", 2_000)
 MAX_METADATA_BYTES = env_int("MAX_METADATA_BYTES", 16 * 1024)
 # Django's own limit stays above ours so that the answer is always our problem+json.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * MAX_TRACE_BYTES
+
+# --- How fast and how much (0 switches a limit off; over one is answered with 429) ------------------
+# Requests of one token and of a whole team: a minute in the long run, and at once.
+RATE_LIMIT_TOKEN_PER_MINUTE = env_int("RATE_LIMIT_TOKEN_PER_MINUTE", 1_200)
+RATE_LIMIT_TOKEN_BURST = env_int("RATE_LIMIT_TOKEN_BURST", 200)
+RATE_LIMIT_TEAM_PER_MINUTE = env_int("RATE_LIMIT_TEAM_PER_MINUTE", 6_000)
+RATE_LIMIT_TEAM_BURST = env_int("RATE_LIMIT_TEAM_BURST", 1_000)
+# What a team may keep, and use up by the day and the month (UTC).
+QUOTA_MEMORIES = env_int("QUOTA_MEMORIES", 100_000)
+QUOTA_TRACES_A_DAY = env_int("QUOTA_TRACES_A_DAY", 10_000)
+# Used up: traces are distilled by rules until the month ends.
+QUOTA_MODEL_TOKENS_A_MONTH = env_int("QUOTA_MODEL_TOKENS_A_MONTH", 20_000_000)
 
 # --- Embeddings ------------------------------------------------------------------------------------
 EMBEDDING_BACKEND = env_str("EMBEDDING_BACKEND", "local")  # local | openai (any compatible endpoint)
@@ -253,6 +327,7 @@ REFLECTION_MAX_ATTEMPTS = env_int("REFLECTION_MAX_ATTEMPTS", 3)
 Q_CLUSTER = {
     "name": "hindsight",
     "orm": "default",
+    "cache": "process",  # its statistics; ours are in our rows
     "workers": env_int("WORKERS", 2),
     "queue_limit": 2,  # time in the in-memory queue counts against `retry`
     "bulk": 1,

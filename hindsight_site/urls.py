@@ -1,11 +1,20 @@
 """Where everything is. The API below /api/v1/, pages at the root, health outside both."""
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
+from django.templatetags.static import static
 from django.urls import include, path
+from django.utils.functional import lazy
+from django.views.generic import RedirectView
 
 from hindsight_site import health, overview
 from hindsight_site.accounts.api import urls as token_urls
 from hindsight_site.api import docs
+
+# Staff log in like everybody: throttled, and with their second factor.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
+static_lazy = lazy(static, str)  # what a file is called is known once the files are collected
 
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -20,6 +29,8 @@ urlpatterns = [
     path("api/v1/schema", docs.schema, name="api-schema"),
     path("api/v1/docs", docs.reference, name="api-docs"),
     path("admin/", admin.site.urls),
+    # Browsers ask for it on pages that name no icon: the admin's.
+    path("favicon.ico", RedirectView.as_view(url=static_lazy("icons/favicon.svg")), name="favicon"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
 ]

@@ -9,6 +9,7 @@ UUID = "(?P<memory_id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
 VERB = "|".join(verbs.VERBS)
 
 urlpatterns = [
+    path("usage/", views.usage_page, name="usage"),
     path("memories/", views.memory_list, name="memories"),
     path(ONE, views.memory_detail, name="memory"),
     path(ONE + "edit/", views.memory_edit, name="memory_edit"),

@@ -17,7 +17,7 @@ from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Agent, AuditEvent
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Refused
-from memories import actions, policies, queries, verbs
+from memories import actions, policies, queries, usage, verbs
 from memories.actions.changing import governed
 from memories.enums import Kind, RelationKind, Status, Tier
 from memories.models import Evidence, Feedback, Memory, RecallHit, Relation, Revision, Scope
@@ -213,3 +213,35 @@ def memory_forget(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     actions.forget(team=request.team, by=person(request.user), memory=memory, reason="page")
     messages.success(request, "Forgotten. Only a tombstone and an audit event are left.")
     return redirect("memory", memory_id)
+
+
+USAGE_LINES = (
+    # Of each quota: its title, and what follows when it is used up.
+    ("Live memories", "nothing new is kept until some are archived or forgotten"),
+    ("Traces today", "no more are taken today"),
+    ("Model tokens this month", "traces are distilled by rules"),
+)
+
+
+@require_GET
+@team_page()
+def usage_page(request: TeamRequest) -> HttpResponse:
+    """What the team uses of what it may."""
+    found = usage.of_team(request.team)
+    busiest = max((use.requests_today or 0 for use in found.tokens), default=0)
+    most = max((use.model_tokens for use in found.months), default=0)
+    context = {
+        "usage": found,
+        "lines": [
+            {"title": title, "when_full": when_full, "quota": quota, "width": bar_width(quota.used, quota.limit)}
+            for (title, when_full), quota in zip(USAGE_LINES, found.quotas, strict=True)
+        ],
+        "tokens": [{"use": use, "width": bar_width(use.requests_today or 0, busiest)} for use in found.tokens],
+        "months": [{"use": use, "width": bar_width(use.model_tokens, most)} for use in found.months],
+    }
+    return render(request, "accounts/usage.html", context)
+
+
+def bar_width(value: int, whole: int) -> float:
+    """How much of a bar of 100 is filled; a little is always seen where there is something."""
+    return round(min(100, max(0.5, 100 * value / whole)), 2) if value and whole else 0

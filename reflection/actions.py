@@ -8,8 +8,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from hindsight_site.accounts import audit
+from hindsight_site.accounts import audit, quotas
 from hindsight_site.accounts.audit import Actor
+from hindsight_site.accounts.enums import Spent
 from hindsight_site.accounts.models import Agent, ApiToken, Team
 from hindsight_site.queue import enqueue
 from hindsight_site.refusals import Conflict
@@ -32,8 +33,9 @@ def record_trace(
 ) -> tuple[Trace, Reflection | None]:
     """Store a trace, masked; when it has ended, decide whether to look back and wake a worker.
 
-    Nothing waits for the reflection. Raises `Invalid` or `TooLarge`, and then stores nothing.
+    Nothing waits for the reflection. Raises `Invalid`, `TooLarge` or `OverQuota`, and then stores nothing.
     """
+    quotas.check_trace(team)
     check_steps(draft.steps)
     check_trace(draft)
     trace = Trace(
@@ -51,6 +53,7 @@ def record_trace(
     trace.save(force_insert=True)
     add_numbered(trace, list(enumerate(draft.steps)), mask)
     audit.record(team=team, by=by, verb="trace.recorded", on=trace, detail={"steps": trace.step_count})
+    quotas.spend(team, Spent.TRACES, 1)
     if not draft.outcome:
         return trace, None
     return trace, _finish(team, by, trace, draft.outcome, mask_text(draft.result, mask), token)
@@ -72,11 +75,13 @@ def append_steps(
         raise Conflict("This trace has ended; start a new one.", code="trace_ended")
     mask = mask_of(trace)
     start = next_number(trace) if sequence is None else sequence
+    before = audit.state_of(trace)
     fresh = drop_repeats(trace, steps, start, mask) if sequence is not None else list(enumerate(steps, start))
     check_room(trace, fresh)
     add_numbered(trace, fresh, mask)
     if fresh:
-        audit.record(team=team, by=by, verb="trace.extended", on=trace, detail={"steps": len(fresh)})
+        detail = {"steps": len(fresh)}
+        audit.record(team=team, by=by, verb="trace.extended", on=trace, before=before, detail=detail)
     return start
 
 
@@ -107,9 +112,10 @@ def _finish(
 ) -> Reflection:
     if outcome not in END_STATES:
         raise bad("outcome", f"must be one of: {', '.join(END_STATES)}.")
+    before = audit.state_of(trace)
     trace.status, trace.result, trace.ended_at = outcome, result, timezone.now()
     trace.save(update_fields=["status", "result", "ended_at", "remember"])
-    audit.record(team=team, by=by, verb="trace.ended", on=trace, detail={"outcome": outcome})
+    audit.record(team=team, by=by, verb="trace.ended", on=trace, before=before, detail={"outcome": outcome})
     trigger = triggers.decide(trace_form(trace))
     if not trigger.reflect:
         now = timezone.now()
@@ -154,5 +160,6 @@ def _new_reflection(team: Team, trace: Trace, token: ApiToken | None, **fields: 
 def delete_trace(*, team: Team, by: Actor, trace: Trace) -> None:
     """Delete a trace with its steps and runs. Memories stay; their quotes from it are emptied."""
     quotes = memory_actions.clear_evidence_of_trace(team=team, trace_id=trace.pk)
-    audit.record(team=team, by=by, verb="trace.deleted", on=trace, detail={"quotes_cleared": quotes})
+    before, detail = audit.state_of(trace), {"quotes_cleared": quotes}
+    audit.record(team=team, by=by, verb="trace.deleted", on=trace, before=before, after="", detail=detail)
     trace.delete()

@@ -15,8 +15,11 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from hindsight_site.accounts import quotas
 from hindsight_site.accounts.audit import system
+from hindsight_site.accounts.enums import Spent
 from hindsight_site.accounts.models import Team
+from hindsight_site.accounts.quotas import OverQuota
 from hindsight_site.accounts.tenancy import team_transaction
 from memories import actions as memory_actions
 from memories import indexing
@@ -26,6 +29,7 @@ from memories.models import Memory, RecallHit
 from memories.safety.masking import find as find_pii
 from memories.safety.screening import screen
 from reflection import admission, distill, lease, prepare
+from reflection.distill import rules
 from reflection.distill.errors import DistillError
 from reflection.enums import ReflectionStatus, RejectReason
 from reflection.forms import Candidate, Distilled, Quote, TraceForm
@@ -37,6 +41,7 @@ from reflection.prepare import Prepared
 logger = logging.getLogger(__name__)
 ACTOR = system("reflection")
 RECALLS_BEFORE = timedelta(days=1)  # what was recalled this long before a trace may echo in it
+BY_RULES = "by rules, this month's model tokens are used up"
 BACKOFF = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=5))
 
 
@@ -48,6 +53,7 @@ class Material:
     prepared: Prepared  # without what we handed out ourselves: that is not to be learnt twice
     known: tuple[str, ...]  # what is remembered about such tasks already
     lessons_before: int  # written from this trace by earlier reflections
+    by_rules: bool  # although there is a model: the team has used up its tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
     try:
         with lease.kept(claim):
             material = _read(claim)
-            distilled = distill.distil(material.prepared.trace, material.known)
+            distilled = _distil(claim, material)
             judged, refused = _judge(material, distilled)
             return _finish(claim, material, distilled, judged, refused)
     except LeaseLost:
@@ -74,6 +80,8 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
         return ""
     except DistillError as error:
         return _fail(claim, str(error), retryable=error.retryable, wait=error.retry_after, spent=error)
+    except OverQuota as error:
+        return _fail(claim, error.message, retryable=False)
     except Exception as error:
         # The message of an unexpected error can hold trace text: the log gets the stack, the row the name.
         logger.exception("reflection failed", extra={"reflection": str(reflection_id)})
@@ -87,7 +95,32 @@ def _read(claim: Claim) -> Material:
         written = ReflectionResult.objects.of(claim.team).filter(
             reflection__trace=trace, memory__kind=Kind.EXPERIENCE, effect=ReflectionResult.Effect.CREATED
         )
-        return Material(trace, prepared, _known_texts(claim, trace), written.count())
+        by_rules = bool(settings.LLM_BASE_URL) and quotas.model_tokens_are_used_up(claim.team)
+        known = () if by_rules else _known_texts(claim, trace)
+        return Material(trace, prepared, known, written.count(), by_rules)
+
+
+def _distil(claim: Claim, material: Material) -> Distilled:
+    """By the model or by rules. What a model used is counted at once, whatever becomes of its answer."""
+    if material.by_rules:
+        return rules.distil(material.prepared.trace)
+    try:
+        distilled = distill.distil(material.prepared.trace, material.known)
+    except DistillError as error:
+        _count_spent(claim.team, error.tokens_in, error.tokens_out)
+        raise
+    _count_spent(claim.team, distilled.tokens_in, distilled.tokens_out)
+    return distilled
+
+
+def _count_spent(team: Team, tokens_in: int, tokens_out: int) -> None:
+    if not tokens_in + tokens_out:
+        return
+    # Dollars per million tokens are millionths of a dollar per token.
+    cost = round(tokens_in * settings.LLM_PRICE_IN + tokens_out * settings.LLM_PRICE_OUT)
+    with team_transaction(team):
+        quotas.spend(team, Spent.MODEL_TOKENS, tokens_in + tokens_out)
+        quotas.spend(team, Spent.MODEL_COST, cost)
 
 
 def _recalled_texts(team: Team, trace: Trace) -> tuple[str, ...]:
@@ -174,6 +207,8 @@ def _finish(
         reflection.tokens_in += distilled.tokens_in  # failed attempts before this one cost too
         reflection.tokens_out += distilled.tokens_out
         reflection.cost_usd, reflection.rejected = distilled.cost_usd, refused
+        if material.by_rules:
+            reflection.reason = f"{reflection.reason}; {BY_RULES}".lstrip("; ")[:300]
         reflection.error, reflection.lease_until, reflection.finished_at = "", None, timezone.now()
         reflection.save()
         return reflection.status

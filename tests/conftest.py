@@ -25,6 +25,12 @@ def _static_files(settings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
+@pytest.fixture(autouse=True)
+def _no_rate_limits(settings) -> None:
+    """Tests call as fast as they can; the tests of the limits switch them on."""
+    settings.RATE_LIMIT_TOKEN_PER_MINUTE = settings.RATE_LIMIT_TEAM_PER_MINUTE = 0
+
+
 @pytest.fixture
 def team(db) -> Team:
     return factories.team("acme", owner="alice@acme.test")

@@ -73,6 +73,7 @@ def change_agent(
     disabled: bool | None = None,
 ) -> Agent:
     """Rename, describe, disable or enable an agent. A disabled agent's tokens stop working at once."""
+    before = audit.state_of(agent)
     if name is not None:
         agent.name = name
     if description is not None:
@@ -80,9 +81,8 @@ def change_agent(
     if disabled is not None:
         agent.disabled_at = (agent.disabled_at or timezone.now()) if disabled else None
     agent.save(update_fields=["name", "description", "disabled_at"])
-    audit.record(
-        team=team, by=by, verb="agent.changed", on=agent, detail={"disabled": bool(agent.disabled_at)}
-    )
+    detail = {"disabled": bool(agent.disabled_at)}
+    audit.record(team=team, by=by, verb="agent.changed", on=agent, before=before, detail=detail)
     return agent
 
 
@@ -142,9 +142,10 @@ def _check_ahead(expires_at: datetime | None) -> None:
 @transaction.atomic
 def rename_token(*, team: Team, by: Actor, token: ApiToken, name: str) -> ApiToken:
     """Give a token another name."""
+    before = audit.state_of(token)
     token.name = name
     token.save(update_fields=["name"])
-    audit.record(team=team, by=by, verb="token.renamed", on=token)
+    audit.record(team=team, by=by, verb="token.renamed", on=token, before=before)
     return token
 
 
@@ -157,11 +158,11 @@ def set_token_scopes(
     Scopes that the token has already may stay without being in `allowed`.
     """
     _check_usable(token)
-    before = sorted(token.scopes)
-    wanted = _checked_scopes(scopes, {*allowed, *before})
+    before, had = audit.state_of(token), sorted(token.scopes)
+    wanted = _checked_scopes(scopes, {*allowed, *had})
     _replace(team, token, {"scopes": wanted})
-    detail = {"before": before, "scopes": wanted}
-    audit.record(team=team, by=by, verb="token.scopes_changed", on=token, detail=detail)
+    detail = {"before": had, "scopes": wanted}
+    audit.record(team=team, by=by, verb="token.scopes_changed", on=token, before=before, detail=detail)
     return token
 
 
@@ -170,9 +171,10 @@ def set_token_expiry(*, team: Team, by: Actor, token: ApiToken, expires_at: date
     """Change when a token expires; None for never. An expired or revoked token stays dead."""
     _check_usable(token)
     _check_ahead(expires_at)
+    before = audit.state_of(token)
     _replace(team, token, {"expires_at": expires_at})
     detail = {"expires_at": expires_at and expires_at.isoformat()}
-    audit.record(team=team, by=by, verb="token.expiry_changed", on=token, detail=detail)
+    audit.record(team=team, by=by, verb="token.expiry_changed", on=token, before=before, detail=detail)
     return token
 
 
@@ -216,15 +218,17 @@ def rotate_token(
     )  # fmt: skip
     now = timezone.now()
     ends = {"expires_at": min(now + grace, token.expires_at or now + grace)} if grace else {"revoked_at": now}
+    before = audit.state_of(token)
     _replace(team, token, ends)
     detail = {"replaced_by": new.prefix, "grace_seconds": int(grace.total_seconds())}
-    audit.record(team=team, by=by, verb="token.rotated", on=token, detail=detail)
+    audit.record(team=team, by=by, verb="token.rotated", on=token, before=before, detail=detail)
     return new, secret
 
 
 @transaction.atomic
 def revoke_token(*, team: Team, by: Actor, token: ApiToken) -> None:
     """Revoke a token for good. Revoking twice is fine."""
-    changed = ApiToken.objects.of(team).filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
-    if changed:
-        audit.record(team=team, by=by, verb="token.revoked", on=token)
+    before, now = audit.state_of(token), timezone.now()
+    if ApiToken.objects.of(team).filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
+        token.revoked_at = now
+        audit.record(team=team, by=by, verb="token.revoked", on=token, before=before)

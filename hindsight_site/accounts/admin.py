@@ -8,7 +8,17 @@ from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
-from hindsight_site.accounts.models import Agent, ApiToken, AuditEvent, IdempotencyKey, Membership, Team, User
+from hindsight_site.accounts.models import (
+    Agent,
+    ApiToken,
+    AuditEvent,
+    IdempotencyKey,
+    Invitation,
+    Membership,
+    Team,
+    TeamDeletion,
+    User,
+)
 
 
 class ReadOnly(admin.ModelAdmin):
@@ -59,6 +69,20 @@ class MembershipAdmin(ReadOnly):
     list_filter = ("role",)
     list_select_related = ("user", "team")
     search_fields = ("user__email",)
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ReadOnly):
+    list_display = ("email", "team", "role", "sent_at", "expires_at", "accepted_at", "revoked_at")
+    list_filter = ("role",)
+    list_select_related = ("team",)
+    search_fields = ("email",)
+
+
+@admin.register(TeamDeletion)
+class TeamDeletionAdmin(ReadOnly):
+    list_display = ("team_name", "state", "rows_deleted", "rows_total", "created_at", "finished_at", "error")
+    list_filter = ("state",)
 
 
 @admin.register(Agent)

@@ -51,6 +51,13 @@ def fingerprint(values: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
+def state_of(row: Model) -> str:
+    """The fingerprint of a row as it stands in memory: taken before a change, it is the event's `before`."""
+    fields = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+    # Bytes (a digest) print as an address that differs every time.
+    return fingerprint({n: bytes(v).hex() if isinstance(v, bytes | memoryview) else v for n, v in fields.items()})
+
+
 def record(
     *,
     team: Team,
@@ -58,10 +65,14 @@ def record(
     verb: str,
     on: Model,
     before: str = "",
-    after: str = "",
+    after: str | None = None,
     detail: dict[str, Any] | None = None,
 ) -> AuditEvent:
-    """Write one event. `detail` holds counts, states and reasons, never memory text."""
+    """Write one event. `detail` holds counts, states and reasons, never memory text.
+
+    `before` is empty for what was made just now, `after` for what is about to go; left out, `after` is
+    the row as it stands.
+    """
     return AuditEvent.objects.create(
         team=team,
         actor_kind=by.kind,
@@ -71,7 +82,7 @@ def record(
         object_type=on._meta.model_name or "",
         object_id=str(on.pk),
         before=before,
-        after=after,
+        after=state_of(on) if after is None else after,
         detail=detail or {},
         request_id=current_request_id.get(),
     )

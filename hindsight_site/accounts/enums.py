@@ -47,9 +47,26 @@ class ActorKind(TextChoices):
     SYSTEM = "system", "Hindsight"  # the schedule, a rule, a command
 
 
+class DeletionState(TextChoices):
+    """How far the deletion of a team is."""
+
+    QUEUED = "queued", "Waiting for a worker"
+    RUNNING = "running", "Deleting"
+    DONE = "done", "Deleted"
+    FAILED = "failed", "Failed"
+
+
 class Theme(TextChoices):
     """A person's choice of colours; empty follows the system."""
 
     SYSTEM = "", "Same as the system"
     LIGHT = "light", "Light"
     DARK = "dark", "Dark"
+
+
+class Spent(TextChoices):
+    """What a team uses up and never gets back, counted by `quotas`."""
+
+    TRACES = "traces", "Traces"  # by the day
+    MODEL_TOKENS = "model_tokens", "Model tokens"  # by the month, in and out
+    MODEL_COST = "model_cost", "Model cost"  # by the month, in millionths of a US dollar

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from hindsight_site.accounts.enums import ActorKind, KeyState, TeamRole, Theme
+from hindsight_site.accounts.enums import ActorKind, DeletionState, KeyState, Spent, TeamRole, Theme
 from hindsight_site.accounts.ids import new_id
 from hindsight_site.accounts.tenancy import (
     TeamForeignKey,
@@ -25,9 +25,12 @@ class UserManager(BaseUserManager["User"]):
     """People are known by their e-mail address."""
 
     def create_user(self, email: str, password: str | None = None, **fields: object) -> User:
+        """Create a person whose address whoever runs the site vouches for. Sign-ups go another way."""
         user = self.model(email=self.normalize_email(email), **fields)
         user.set_password(password)
         user.save(using=self._db)
+        rows = user.emailaddress_set  # type: ignore[attr-defined] # allauth's
+        rows.create(email=user.email.lower(), verified=True, primary=True)
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: object) -> User:
@@ -89,6 +92,72 @@ class Membership(TenantModel):
         return f"{self.user} ({self.role})"
 
 
+class Invitation(TenantModel):
+    """A person asked by e-mail to join with a role. Written by `invitations` only.
+
+    The mailed link is signed and names team, invitation and `sends`; nothing secret is kept here.
+    """
+
+    email = models.EmailField()  # in lower case
+    role = models.CharField(max_length=10, choices=TeamRole)
+    invited_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    sends = models.PositiveSmallIntegerField(default=0)  # only the link of the last mail works
+    sent_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            *tenant_constraints("invitation"),
+            models.UniqueConstraint(
+                fields=["team", "email"],
+                condition=models.Q(accepted_at=None, revoked_at=None),
+                name="invitation_one_open",
+            ),
+        ]
+        triggers = [team_never_changes()]
+
+    def __str__(self) -> str:
+        return f"{self.email} ({self.role})"
+
+
+class TeamDeletion(models.Model):
+    """The job that deletes a team, and afterwards the record that it did. Written by `deletion` only.
+
+    No foreign key to the team: the row outlives it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    team = models.ForeignKey(Team, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+")
+    team_name = models.CharField(max_length=120)
+    requested_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False)
+    state = models.CharField(max_length=8, choices=DeletionState, default=DeletionState.QUEUED)
+    table = models.CharField(max_length=60, blank=True, default="")  # what is being deleted now, in words
+    rows_deleted = models.PositiveBigIntegerField(default=0)
+    rows_total = models.PositiveBigIntegerField(default=0)  # counted when the job first starts
+    attempts = models.PositiveSmallIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    error = models.CharField(max_length=200, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = TeamManager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "id"], name="teamdeletion_team_id"),
+            models.UniqueConstraint(fields=["team"], name="teamdeletion_once"),
+        ]
+        triggers = [team_never_changes()]
+
+    def __str__(self) -> str:
+        return f"{self.team_name} ({self.state})"
+
+
 class Agent(TenantModel):
     """A software actor of a team. Has exactly one private scope (see `memories.scopes`)."""
 
@@ -144,9 +213,7 @@ class AuditEvent(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    team = models.ForeignKey(
-        Team, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
-    )
+    team = models.ForeignKey(Team, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+")
     at = models.DateTimeField(default=timezone.now)
     actor_kind = models.CharField(max_length=10, choices=ActorKind)
     actor_id = models.CharField(max_length=64, blank=True, default="")
@@ -222,3 +289,27 @@ class SigningKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kid[:8]}… ({self.state})"
+
+
+class TeamUsage(TenantModel):
+    """How much of one thing a team has spent in one period. Written by `quotas` only.
+
+    The amount is the sum over the slots: writers at the same time add to different rows, so that none waits
+    for another's transaction.
+    """
+
+    kind = models.CharField(max_length=12, choices=Spent)
+    period = models.DateField()  # the day, or the first day of the month, in UTC
+    slot = models.PositiveSmallIntegerField()
+    amount = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        verbose_name_plural = "team usage"
+        constraints = [
+            *tenant_constraints("teamusage"),
+            models.UniqueConstraint(fields=["team", "kind", "period", "slot"], name="teamusage_once"),
+        ]
+        triggers = [team_never_changes()]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.period}: {self.amount}"

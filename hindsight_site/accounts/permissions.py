@@ -9,22 +9,31 @@ from hindsight_site.refusals import Forbidden
 READ = "read"  # see memories, traces, metrics
 REVIEW = "review"  # approve, demote, edit, archive, restore
 CONNECT = "connect"  # create agents and tokens
+READ_AUDIT = "read_audit"  # who did what
 MANAGE = "manage"  # people, scopes, policy, opening a batch early
+OWN = "own"  # transfer and delete the team
 
 _VIEWER = frozenset({READ})
 _REVIEWER = _VIEWER | {REVIEW}
-_ADMIN = _REVIEWER | {CONNECT, MANAGE}
+_ADMIN = _REVIEWER | {CONNECT, MANAGE, READ_AUDIT}
+_OWNER = _ADMIN | {OWN}
 
 ROLES: dict[str, frozenset[str]] = {
-    TeamRole.OWNER: _ADMIN,
+    TeamRole.OWNER: _OWNER,
     TeamRole.ADMIN: _ADMIN,
     TeamRole.REVIEWER: _REVIEWER,
     TeamRole.VIEWER: _VIEWER,
 }
 
-_AGENT_SCOPES = frozenset(
-    {TokenScope.MEMORY_READ, TokenScope.MEMORY_WRITE, TokenScope.TRACE_WRITE, TokenScope.REFLECT}
-)
+# The roles that a role may give and take, by invitation too.
+ROLES_IN_GIFT: dict[str, frozenset[str]] = {
+    TeamRole.OWNER: frozenset(TeamRole.values),
+    TeamRole.ADMIN: frozenset(TeamRole.values) - {TeamRole.OWNER},
+    TeamRole.REVIEWER: frozenset(),
+    TeamRole.VIEWER: frozenset(),
+}
+
+_AGENT_SCOPES = frozenset({TokenScope.MEMORY_READ, TokenScope.MEMORY_WRITE, TokenScope.TRACE_WRITE, TokenScope.REFLECT})
 TOKEN_SCOPES: dict[str, frozenset[str]] = {
     TeamRole.OWNER: frozenset(TokenScope.values),
     TeamRole.ADMIN: frozenset(TokenScope.values),
@@ -39,7 +48,16 @@ EXPLANATIONS = {
     REVIEW: "judge memories",
     CONNECT: "connect agents",
     MANAGE: "manage this team",
+    READ_AUDIT: "read the audit",
+    OWN: "transfer or delete this team",
 }
+
+WHAT_ROLES_MAY = (
+    (TeamRole.OWNER.label, "everything, and hand over or delete the team"),
+    (TeamRole.ADMIN.label, "manage people, agents, tokens and settings"),
+    (TeamRole.REVIEWER.label, "judge, edit, archive and restore memories"),
+    (TeamRole.VIEWER.label, "read memories, traces and metrics"),
+)
 
 
 def can(membership: Membership, permission: str) -> bool:

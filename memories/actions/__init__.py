@@ -25,6 +25,7 @@ from memories.actions.remembering import (
     Remembered,
     check_draft,
     confirm,
+    live_count,
     remember,
     remember_many,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "demote",
     "forget",
     "give_feedback",
+    "live_count",
     "pin",
     "put_back",
     "quarantine",

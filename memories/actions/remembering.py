@@ -13,11 +13,12 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from hindsight_site.accounts import audit
+from hindsight_site.accounts import audit, quotas
 from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.refusals import FieldError, Invalid
 from memories import contents, indexing
+from memories.actions.changing import fingerprint
 from memories.confidence import Belief, prior
 from memories.enums import FailureClass, ReviewMode, Status, Tier, Trust
 from memories.models import Evidence, Memory, Scope
@@ -78,7 +79,7 @@ class Remembered:
 
 
 def remember(*, team: Team, by: Actor, scope: Scope, draft: Draft, agent: Agent | None = None) -> Remembered:
-    """Write one memory, or confirm the one that says the same already. Raises `Invalid`."""
+    """Write one memory, or confirm the one that says the same already. Raises `Invalid` or `OverQuota`."""
     return remember_many(team=team, by=by, scope=scope, drafts=[draft], agent=agent)[0]
 
 
@@ -183,6 +184,11 @@ def _one_writer_at_a_time(scope: Scope) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [scope.pk.int >> 65])
 
 
+def live_count(team: Team) -> int:
+    """How many memories of a team can be recalled by default: what its quota counts."""
+    return Memory.objects.of(team).filter(status__in=LIVE).count()
+
+
 def _find_twin(team: Team, memory: Memory, embedding: np.ndarray) -> Memory | None:
     """The live memory of the same kind in the same scope that says the same, if there is one."""
     if memory.tier == Tier.WORKING or memory.status == Status.QUARANTINED:
@@ -203,6 +209,7 @@ def _find_twin(team: Team, memory: Memory, embedding: np.ndarray) -> Memory | No
 
 
 def _store(team: Team, by: Actor, memory: Memory, draft: Draft, embedding: np.ndarray) -> Memory:
+    quotas.check_memory(team, lambda: live_count(team))
     memory.save(force_insert=True)
     _add_evidence(team, memory, draft.evidence)
     indexing.index(team, [memory], np.asarray([embedding]))
@@ -211,7 +218,7 @@ def _store(team: Team, by: Actor, memory: Memory, draft: Draft, embedding: np.nd
         by=by,
         verb="memory.remembered",
         on=memory,
-        after=audit.fingerprint({"content": memory.fingerprint}),
+        after=fingerprint(memory),
         detail={
             "kind": memory.kind,
             "tier": memory.tier,
@@ -231,6 +238,7 @@ def confirm(*, team: Team, by: Actor, memory: Memory, draft: Draft, agent: Agent
     """
     known = set(Evidence.objects.of(team).filter(memory=memory).values_list("trace_id", flat=True))
     fresh = {e.trace_id for e in draft.evidence} - known
+    before = fingerprint(memory)
     _add_evidence(team, memory, draft.evidence)
     values: dict[str, Any] = {"updated_at": timezone.now()}
     if fresh:
@@ -248,6 +256,8 @@ def confirm(*, team: Team, by: Actor, memory: Memory, draft: Draft, agent: Agent
         by=by,
         verb="memory.confirmed",
         on=memory,
+        before=before,
+        after=fingerprint(memory),
         detail={
             "support": memory.support_count,
             "independent": bool(fresh),

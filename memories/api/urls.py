@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from memories.api import agents, memories, recall, verbs
+from memories.api import agents, memories, recall, usage, verbs
 
 urlpatterns = [
     path("me", agents.MeView.as_view()),
+    path("usage", usage.UsageView.as_view()),
     path("agents", agents.AgentsView.as_view()),
     path("agents/<slug:slug>", agents.AgentView.as_view()),
     path("scopes", agents.ScopesView.as_view()),

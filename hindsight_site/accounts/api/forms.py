@@ -26,7 +26,9 @@ class ExchangeOut(serializers.Serializer):
 
 
 class TokenOut(serializers.ModelSerializer):
-    agent: serializers.SlugRelatedField = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    agent: serializers.SlugRelatedField = serializers.SlugRelatedField(
+        slug_field="slug", read_only=True, allow_null=True
+    )
     works = serializers.SerializerMethodField(help_text="Whether it opens anything at this moment.")
 
     class Meta:

@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from hindsight_site.accounts.api import metadata, oauth, tokens
+from hindsight_site.accounts.api import audit, metadata, oauth, tokens
 from hindsight_site.accounts.api import openapi as openapi  # so that the document knows our tokens
 from hindsight_site.accounts.enums import Audience
 
 RESOURCE = ".well-known/oauth-protected-resource"
 
 rest = [
+    path("audit", audit.AuditView.as_view()),
     path("auth/token", tokens.ExchangeView.as_view()),
     path("tokens", tokens.TokensView.as_view()),
     path("tokens/<slug:prefix>", tokens.ManagedTokenView.as_view()),
