@@ -44,6 +44,7 @@ class At:
 SCHEDULES = (
     Every("job sweep", "reflection.tasks.sweep_jobs", minutes=1),
     Every("review batches", "reflection.tasks.open_batches", minutes=60),
+    Every("team deletions", "hindsight_site.accounts.tasks.resume_deletions", minutes=5),
     At("signing keys", "hindsight_site.accounts.signing_keys.rotate", cron="17 3 1 * *"),  # monthly
 )
 

@@ -57,5 +57,4 @@ def _draw(team_id: uuid.UUID, scope_ids: Sequence[uuid.UUID], model_id: str) -> 
             {"team": team_id, "scopes": list(scope_ids), "model": model_id, "limit": SAMPLE},
         )
         rows = cursor.fetchall()
-    vectors = np.stack([decode(raw) for raw, _ in rows]) if rows else np.zeros((0, 0), dtype=np.float32)
-    return ScopeSample(vectors, frozenset(actor for _, actor in rows if actor))
+    return ScopeSample(decode([raw for raw, _ in rows]), frozenset(actor for _, actor in rows if actor))

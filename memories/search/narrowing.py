@@ -43,4 +43,5 @@ class Narrowing:
             params["tags"] = list(self.tags)
         if self.as_of is not None:
             conditions.append("m.created_at <= %(now)s")
-        return f"EXISTS (SELECT 1 FROM memories_memory m WHERE {' AND '.join(conditions)})", params
+        condition = " AND ".join(conditions)  # made of constants; values go in as parameters
+        return f"EXISTS (SELECT 1 FROM memories_memory m WHERE {condition})", params  # noqa: S608

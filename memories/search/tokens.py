@@ -51,7 +51,9 @@ _SCRIPTS = re.compile(
     f"(?P<han>[{_HAN}]+)|(?P<unspaced>[{_UNSPACED}]+)|(?P<hangul>[{_HANGUL}]+)"
     f"|(?P<other>[^{_HAN}{_UNSPACED}{_HANGUL}]+)"
 )
-_RUN = re.compile(r"[^\W_]\w*(?:\+\+|#(?!\w))|\w+(?:(?:[-./:@\\+~]|::|->|://)\w+)*")
+# Letters, digits and the vowel signs that Python does not count as letters (Hebrew, Arabic, scripts of India).
+_WORD = r"[\w\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff]"
+_RUN = re.compile(rf"[^\W_]\w*(?:\+\+|#(?!\w))|{_WORD}+(?:(?:[-./:@\\+~]|::|->|://){_WORD}+)*")
 _CONTRACTION = re.compile(r"\b[A-Za-z]+n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ACCENTS = re.compile("[\u0300-\u036f]+")

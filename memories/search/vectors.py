@@ -1,8 +1,8 @@
 """Nearest memories by cosine. Exact, hence always right, and filtered before the limit.
 
-Exact search reads every vector of the scopes: 1.3 ms for 1,000 memories, 10 ms for 10,000. For teams
-above `EXACT_UP_TO` it stays right but slow until they get an index of their own (a partial HNSW index
-per big team); `nearest` is the one place that would choose it.
+Exact search reads every vector of the scopes: 1.3 ms for 1,000 memories, 10 ms for 10,000. Above 20,000 it
+stays right and grows slow; a partial HNSW index for each such team is the way out, and `nearest` the one
+place that would choose it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pgvector import HalfVector
 
 from .narrowing import Narrowing
 
-EXACT_UP_TO = 20_000  # memories
 OVERFETCH = 4  # hits before the narrowing, in limits
 
 
@@ -79,9 +78,7 @@ def _rows(early: str, late: str, limit: int, params: dict) -> list[tuple[uuid.UU
         return cursor.fetchall()
 
 
-def upsert(
-    *, team_id: uuid.UUID, model_id: str, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, np.ndarray]]
-) -> None:
+def upsert(*, team_id: uuid.UUID, model_id: str, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, np.ndarray]]) -> None:
     """Write (memory_id, scope_id, status, embedding) rows, replacing earlier ones of the same model.
 
     By binary COPY: writing a vector as text costs more than storing it.
@@ -106,9 +103,12 @@ def delete(*, team_id: uuid.UUID, memory_ids: Sequence[uuid.UUID], model_id: str
         )
 
 
-def decode(raw: bytes | memoryview) -> np.ndarray:
-    """Return what `halfvec_send` wrote as float32 [dimensions]."""
-    return np.frombuffer(raw, dtype=">f2", offset=4).astype(np.float32)
+def decode(raws: Sequence[bytes | memoryview]) -> np.ndarray:
+    """Return what `halfvec_send` wrote as float32 [n, dimensions]; vectors of one model only."""
+    if not raws:
+        return np.zeros((0, 0), dtype=np.float32)
+    flat = np.frombuffer(b"".join(raws), dtype=">f2").reshape(len(raws), -1)
+    return flat[:, 2:].astype(np.float32)  # before the numbers stand two more of their size: n and 0
 
 
 def _binary(

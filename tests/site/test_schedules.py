@@ -12,7 +12,7 @@ from django_q.models import OrmQ, Schedule
 from django_q.scheduler import scheduler
 
 from hindsight_site import schedules
-from hindsight_site.schedules import PREFIX, SCHEDULES, Every, Synced
+from hindsight_site.schedules import PREFIX, SCHEDULES, At, Every, Synced
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +20,7 @@ SWEEP = Every("sweep", "reflection.tasks.sweep_jobs", minutes=1)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda schedule: schedule.name)
-def test_every_declared_task_exists(schedule: Every) -> None:
+def test_every_declared_task_exists(schedule: Every | At) -> None:
     assert callable(locate(schedule.task))
 
 
@@ -49,6 +49,21 @@ def test_a_changed_schedule_is_corrected_and_a_dropped_one_removed() -> None:
     assert list(Schedule.objects.values_list("name", "minutes")) == [(PREFIX + "sweep", 10)]
 
 
+def test_a_rhythm_begins_within_a_minute_and_a_time_is_waited_for() -> None:
+    new_year = At("fireworks", "reflection.tasks.sweep_jobs", cron="0 0 1 1 *")
+    schedules.sync((Every("rare", "reflection.tasks.sweep_jobs", minutes=7 * 24 * 60), new_year))
+    rare, rockets = Schedule.objects.order_by("-name")
+    now = timezone.now()
+    assert rare.next_run - now <= timedelta(minutes=1)
+    assert rockets.next_run == now.replace(year=now.year + 1, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+@pytest.mark.parametrize("minutes", [0, -1, 30 * 24 * 60])
+def test_a_rhythm_that_cannot_be_kept_is_refused(minutes: int) -> None:
+    with pytest.raises(ValueError, match="sweep: "):
+        Every("sweep", "reflection.tasks.sweep_jobs", minutes=minutes)
+
+
 def test_a_schedule_switched_off_by_hand_is_switched_on_again() -> None:
     schedules.sync((SWEEP,))
     Schedule.objects.update(repeats=0)
@@ -74,7 +89,4 @@ def test_what_was_synced_fires_when_it_is_due() -> None:
 
 def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("sync_schedules")
-    assert (
-        capsys.readouterr().out
-        == f"{len(SCHEDULES)} schedules: {len(SCHEDULES)} created, 0 changed, 0 removed.\n"
-    )
+    assert capsys.readouterr().out == f"{len(SCHEDULES)} schedules: {len(SCHEDULES)} created, 0 changed, 0 removed.\n"

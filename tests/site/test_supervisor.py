@@ -157,7 +157,7 @@ def test_stop_is_kind_to_a_child_that_listens(launch, tmp_path: Path) -> None:
 
 def test_stop_kills_a_child_that_hangs_and_its_forks(launch, tmp_path: Path) -> None:
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
-    child = launch(deaf + "print(os.getpid(), flush=True); time.sleep(60)")
+    child = launch(deaf + "os.write(1, b'%d ' % os.getpid()); time.sleep(60)")
     log = tmp_path / "test.log"
     while len(log.read_text().split()) < 2:
         time.sleep(0.05)
@@ -165,9 +165,7 @@ def test_stop_kills_a_child_that_hangs_and_its_forks(launch, tmp_path: Path) -> 
     supervisor.stop([child], grace=0.5)
     assert 0.5 <= time.monotonic() - begun < 10
     assert child.process.returncode == -signal.SIGKILL
-    while any(
-        is_alive(int(pid)) for pid in log.read_text().split()
-    ):  # their files are closed a moment before
+    while any(is_alive(int(pid)) for pid in log.read_text().split()):  # their files are closed a moment before
         assert time.monotonic() - begun < 10
         time.sleep(0.05)
 
