@@ -79,6 +79,7 @@ def create_shared(
 @transaction.atomic
 def grant(*, team: Team, by: Actor, scope: Scope, agent: Agent, can_read: bool, can_write: bool) -> None:
     """Let an agent read or write a scope; neither takes the grant away."""
+    held = ScopeGrant.objects.of(team).filter(scope=scope, agent=agent).first()
     if can_read or can_write:
         ScopeGrant.objects.of(team).update_or_create(
             team=team, scope=scope, agent=agent, defaults={"can_read": can_read, "can_write": can_write}
@@ -90,6 +91,8 @@ def grant(*, team: Team, by: Actor, scope: Scope, agent: Agent, can_read: bool, 
         by=by,
         verb="scope.granted",
         on=scope,
+        before=audit.state_of(held) if held else "",
+        after=audit.fingerprint({"agent": agent.pk, "read": can_read, "write": can_write}),
         detail={"agent": agent.slug, "read": can_read, "write": can_write},
     )
 
@@ -155,12 +158,14 @@ def change(
     review_mode: str | None = None,
 ) -> Scope:
     """Rename or describe a scope, or change how its new memories are reviewed."""
+    before = audit.state_of(scope)
     wanted = {"name": name, "description": description, "review_mode": review_mode}
     changed = {field: value for field, value in wanted.items() if value is not None}
     for field, value in changed.items():
         setattr(scope, field, value)
     scope.save(update_fields=list(changed))
-    audit.record(team=team, by=by, verb="scope.changed", on=scope, detail={"fields": sorted(changed)})
+    detail = {"fields": sorted(changed)}
+    audit.record(team=team, by=by, verb="scope.changed", on=scope, before=before, detail=detail)
     return scope
 
 
@@ -171,5 +176,6 @@ def delete(*, team: Team, by: Actor, scope: Scope) -> None:
         raise Conflict("A private scope and the team's own scope stay as long as their owner.")
     if Memory.objects.of(team).filter(scope=scope).exists():
         raise Conflict("This scope holds memories, so it cannot be deleted. Take its grants away instead.")
-    audit.record(team=team, by=by, verb="scope.deleted", on=scope, detail={"slug": scope.slug})
+    before, detail = audit.state_of(scope), {"slug": scope.slug}
+    audit.record(team=team, by=by, verb="scope.deleted", on=scope, before=before, after="", detail=detail)
     scope.delete()

@@ -40,6 +40,7 @@ def idempotent(handler: Callable[..., Response]) -> Callable[..., Response]:
         _store(request, key, digest, response)
         return response
 
+    wrapper.takes_idempotency_key = True  # type: ignore[attr-defined]  # the OpenAPI document says so
     return wrapper
 
 

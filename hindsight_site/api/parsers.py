@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
 from typing import Any
 
@@ -26,7 +27,7 @@ class StrictJSONParser(BaseParser):
         if len(raw) > limit:
             raise TooLarge(f"The body is over the limit of {limit:,} bytes.")
         try:
-            value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+            value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
         except UnicodeDecodeError:
             raise Invalid("The body is not UTF-8.", code="malformed") from None
         except RecursionError:
@@ -38,6 +39,14 @@ class StrictJSONParser(BaseParser):
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    """Return the number. One like 1e999 would become infinite, which JSON and PostgreSQL cannot write."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number
 
 
 def clean(value: Any, path: str = "", depth: int = 0) -> Any:
@@ -53,8 +62,7 @@ def clean(value: Any, path: str = "", depth: int = 0) -> Any:
         return [clean(item, f"{path}.{index}".lstrip("."), depth + 1) for index, item in enumerate(value)]
     if isinstance(value, dict):
         return {
-            clean_text(key, path): clean(item, f"{path}.{key}".lstrip("."), depth + 1)
-            for key, item in value.items()
+            clean_text(key, path): clean(item, f"{path}.{key}".lstrip("."), depth + 1) for key, item in value.items()
         }
     return value
 

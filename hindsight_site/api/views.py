@@ -21,6 +21,7 @@ class TokenView(APIView):
     """A view for a token. `token_scopes` maps each method to the scope it needs (None: any token)."""
 
     token_scopes: ClassVar[dict[str, str | None]] = {}
+    pagination_class = NewestFirst  # of its lists; `page` is what applies it
 
     def caller(self, request: Request) -> Caller:
         return caller_of(request)
@@ -38,7 +39,7 @@ def read_input(serializer: type[Serializer], data: Any) -> dict[str, Any]:
 def page(
     request: Request,
     rows: QuerySet,
-    serialize: Callable[[list[Any]], list[Any]],
+    serialize: Callable[[list[Any]], Any],
     ordering: tuple[str, str] = ("-created_at", "-id"),
 ) -> Response:
     """Return one page of `rows` as `{results, next, previous}`."""

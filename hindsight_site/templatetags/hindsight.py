@@ -16,6 +16,7 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from hindsight_site import readable
+from hindsight_site.accounts import permissions
 from hindsight_site.marks import Mark, mark_of
 
 register = template.Library()
@@ -29,7 +30,10 @@ NAVIGATION = (
     ("Memories", "memories"),
     ("Traces", "traces"),
     ("Connect", "connect"),
+    ("Audit", "audit"),
 )
+# Entries that are shown only to those who may.
+GUARDED = {"audit": permissions.READ_AUDIT}
 
 
 @cache
@@ -68,6 +72,7 @@ def navigation(context: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the main navigation: title, icon, url, and whether it leads to where we are."""
     request: HttpRequest | None = context.get("request")
     here = request.path if request else ""
+    may = context.get("may", frozenset())
     return [
         {
             "title": title,
@@ -76,6 +81,7 @@ def navigation(context: dict[str, Any]) -> list[dict[str, Any]]:
             "current": here == url if url == "/" else here.startswith(url),
         }
         for title, name in NAVIGATION
+        if name not in GUARDED or GUARDED[name] in may
     ]
 
 

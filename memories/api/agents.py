@@ -27,6 +27,7 @@ class MeView(TokenView):
         """What this token is, may, and searches by default."""
         caller = self.caller(request)
         searched = scopes.readable(caller.team, caller.agent)
+        own = scopes.private_of(caller.team, caller.agent) if caller.agent else scopes.team_scope(caller.team)
         return Response({
             "team": caller.team.slug,
             "agent": caller.agent.slug if caller.agent else None,
@@ -34,7 +35,7 @@ class MeView(TokenView):
             "token_scopes": sorted(caller.scopes),
             "expires_at": caller.token.expires_at,
             "searches": [scope.slug for scope in searched],
-            "writes_to": (scopes.private_of(caller.team, caller.agent) if caller.agent else scopes.team_scope(caller.team)).slug,
+            "writes_to": own.slug,
         })  # fmt: skip
 
 
@@ -75,18 +76,14 @@ class AgentView(TokenView):
         """Rename, describe, disable or enable an agent."""
         caller = self.caller(request)
         wanted = read_input(forms.AgentChange, request.data)
-        agent = accounts.change_agent(
-            team=caller.team, by=caller.actor, agent=self.agent(request, slug), **wanted
-        )
+        agent = accounts.change_agent(team=caller.team, by=caller.actor, agent=self.agent(request, slug), **wanted)
         return Response(forms.AgentOut(agent).data)
 
     @extend_schema(operation_id="agents_delete", responses={204: None})
     def delete(self, request: Request, slug: str) -> Response:
         """Disable an agent for good use of history: its traces and memories stay, its tokens stop working."""
         caller = self.caller(request)
-        accounts.change_agent(
-            team=caller.team, by=caller.actor, agent=self.agent(request, slug), disabled=True
-        )
+        accounts.change_agent(team=caller.team, by=caller.actor, agent=self.agent(request, slug), disabled=True)
         return Response(status=204)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,6 +19,7 @@ from hindsight_site.api.views import TokenView, expected_revision, page, read_in
 from hindsight_site.problems import flatten, summary
 from hindsight_site.refusals import Refused
 from memories import actions, queries, scopes
+from memories.api import examples
 from memories.api import serializers as forms
 from memories.api.drafts import draft_from
 from memories.enums import Kind, Status, Tier, Trust
@@ -49,9 +50,7 @@ class FiltersIn(serializers.Serializer):
     order = serializers.ChoiceField(choices=sorted(ORDERS), required=False, default="newest")
 
 
-def render(
-    memories: list[Memory], caller: Caller, serializer: type = forms.MemoryOut
-) -> list[dict[str, Any]]:
+def render(memories: list[Memory], caller: Caller, serializer: type = forms.MemoryOut) -> list[dict[str, Any]]:
     """Serialize memories, each with whether it is contested."""
     contested = queries.contested(caller.team, [memory.pk for memory in memories])
     return serializer(memories, many=True, context={"contested": contested}).data
@@ -62,7 +61,7 @@ class MemoriesView(TokenView):
 
     @extend_schema(
         operation_id="memories_list",
-        parameters=[FiltersIn, OpenApiParameter("limit", int), OpenApiParameter("cursor", str)],
+        parameters=[FiltersIn],
         responses=forms.MemoryOut(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -77,6 +76,7 @@ class MemoriesView(TokenView):
         operation_id="memories_write",
         request=forms.MemoryIn,
         responses={201: forms.MemoryWritten, 200: forms.MemoryWritten},
+        examples=[examples.REMEMBER],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -92,9 +92,7 @@ def write(caller: Caller, wanted: dict[str, Any]) -> actions.Remembered:
     """Write one memory for the agent that the call speaks for."""
     agent = acting_agent(caller, wanted.pop("agent"))
     scope = scopes.writable(caller.team, agent, wanted.pop("scope"))
-    return actions.remember(
-        team=caller.team, by=caller.actor, scope=scope, agent=agent, draft=draft_from(wanted)
-    )
+    return actions.remember(team=caller.team, by=caller.actor, scope=scope, agent=agent, draft=draft_from(wanted))
 
 
 class BulkView(TokenView):
@@ -125,9 +123,7 @@ def write_bulk(caller: Caller, wanted: list[dict[str, Any]]) -> list[dict[str, A
             results[place] = {"status": "refused", "error": message_of(error)}
     for (scope, agent), batch in batches.items():
         drafts = [draft for _, draft in batch]
-        done = actions.remember_many(
-            team=caller.team, by=caller.actor, scope=scope, drafts=drafts, agent=agent
-        )
+        done = actions.remember_many(team=caller.team, by=caller.actor, scope=scope, drafts=drafts, agent=agent)
         for (place, _), one in zip(batch, done, strict=True):
             results[place] = bulk_result(one)
     return results
@@ -136,9 +132,7 @@ def write_bulk(caller: Caller, wanted: list[dict[str, Any]]) -> list[dict[str, A
 def bulk_result(done: actions.Remembered) -> dict[str, Any]:
     ident = str(done.memory.pk)
     return (
-        {"status": "merged", "id": ident, "merged_into": ident}
-        if done.merged
-        else {"status": "created", "id": ident}
+        {"status": "merged", "id": ident, "merged_into": ident} if done.merged else {"status": "created", "id": ident}
     )
 
 
@@ -168,13 +162,11 @@ class MemoryView(TokenView):
         wanted.pop("revision", None)
         wanted = masked_change(wanted)
         return one(
-            actions.revise(
-                team=caller.team, by=caller.actor, memory=memory, expected_revision=expected, **wanted
-            ),
+            actions.revise(team=caller.team, by=caller.actor, memory=memory, expected_revision=expected, **wanted),
             caller,
         )
 
-    @extend_schema(operation_id="memories_forget", responses={204: None})
+    @extend_schema(operation_id="memories_delete", responses={204: None})
     def delete(self, request: Request, memory_id: uuid.UUID) -> Response:
         """Forget a memory for good: text, vectors, evidence and history go, a tombstone stays."""
         caller = self.caller(request)

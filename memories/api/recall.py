@@ -17,6 +17,7 @@ from hindsight_site.api.views import TokenView, read_input
 from hindsight_site.refusals import NotFound
 from memories import actions, recall, scopes
 from memories.actions import FeedbackItem
+from memories.api import examples
 from memories.api import serializers as forms
 from memories.models import Feedback, Recall
 
@@ -24,7 +25,12 @@ from memories.models import Feedback, Recall
 class RecallView(TokenView):
     token_scopes = {"POST": TokenScope.MEMORY_READ}
 
-    @extend_schema(operation_id="recall", request=forms.RecallIn, responses=forms.RecallOut)
+    @extend_schema(
+        operation_id="recall",
+        request=forms.RecallIn,
+        responses=forms.RecallOut,
+        examples=[examples.ASK, examples.MATCHED, examples.NO_MATCH],
+    )
     def post(self, request: Request) -> Response:
         """Find the memories that matter for a task, or say plainly that none does."""
         caller = self.caller(request)

@@ -38,7 +38,7 @@ class AgentChange(serializers.Serializer):
 
 
 class ScopeOut(serializers.ModelSerializer):
-    agent = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    agent = serializers.SlugRelatedField(slug_field="slug", read_only=True, allow_null=True)
 
     class Meta:
         model = Scope
@@ -75,7 +75,7 @@ class GrantIn(serializers.Serializer):
 
 class MemoryOut(serializers.ModelSerializer):
     scope = serializers.CharField(source="scope.slug")
-    agent = serializers.CharField(source="agent.slug", default=None)
+    agent = serializers.CharField(source="agent.slug", allow_null=True, default=None)
     contested = serializers.SerializerMethodField()
 
     class Meta:
@@ -114,9 +114,7 @@ class MemoryIn(serializers.Serializer):
     occurred_at = AwareDateTimeField(required=False, allow_null=True, default=None)
     actor = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
     session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
-    sequence = serializers.IntegerField(
-        min_value=0, max_value=2**31 - 1, required=False, allow_null=True, default=None
-    )
+    sequence = serializers.IntegerField(min_value=0, max_value=2**31 - 1, required=False, allow_null=True, default=None)
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
 
 
@@ -145,9 +143,7 @@ class MemoryWritten(MemoryOut):
 class MemoryChange(serializers.Serializer):
     content = TextField(required=False)
     structure = ObjectField(required=False)
-    tags = serializers.ListField(
-        child=serializers.CharField(max_length=60), max_length=MAX_TAGS, required=False
-    )
+    tags = serializers.ListField(child=serializers.CharField(max_length=60), max_length=MAX_TAGS, required=False)
     reason = serializers.CharField(max_length=300, required=False, allow_blank=True, default="")
     revision = serializers.IntegerField(min_value=1, max_value=2**31 - 1, required=False)
 
@@ -199,7 +195,7 @@ class RelationOut(serializers.ModelSerializer):
 
 class RecallOfMemory(serializers.Serializer):
     recall_id = serializers.UUIDField(source="recall.pk")
-    agent = serializers.CharField(source="recall.agent.slug", default=None)
+    agent = serializers.CharField(source="recall.agent.slug", allow_null=True, default=None)
     at = serializers.DateTimeField(source="recall.created_at")
     query = serializers.CharField(source="recall.query")
     revision = serializers.IntegerField()
@@ -220,20 +216,14 @@ class RecallIn(serializers.Serializer):
         default=None,
         allow_null=True,
     )
-    kinds = serializers.ListField(
-        child=serializers.ChoiceField(choices=Kind.choices), required=False, default=list
-    )
-    tiers = serializers.ListField(
-        child=serializers.ChoiceField(choices=Tier.choices), required=False, default=list
-    )
+    kinds = serializers.ListField(child=serializers.ChoiceField(choices=Kind.choices), required=False, default=list)
+    tiers = serializers.ListField(child=serializers.ChoiceField(choices=Tier.choices), required=False, default=list)
     tags = serializers.ListField(
         child=serializers.CharField(max_length=60), max_length=MAX_TAGS, required=False, default=list
     )
     environment = ObjectField(required=False, default=dict)
     top_k = serializers.IntegerField(min_value=1, max_value=50, default=5)
-    min_relevance = serializers.FloatField(
-        min_value=0, max_value=1, required=False, allow_null=True, default=None
-    )
+    min_relevance = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True, default=None)
     token_budget = serializers.IntegerField(min_value=50, max_value=20_000, default=800)
     include_archived = serializers.BooleanField(default=False)
     as_of = AwareDateTimeField(required=False, allow_null=True, default=None)

@@ -23,15 +23,13 @@ WRITE, REVIEW, ADMIN = TokenScope.MEMORY_WRITE, TokenScope.REVIEW, TokenScope.AD
 
 def verb_view(
     name: str, action: Callable[..., Memory], scope: str, form: type[Serializer], does: str
-) -> type:
+) -> type[TokenView]:
     """Return the view of `POST memories/{id}/<name>`, which calls `action` with the fields of `form`."""
 
     class VerbView(TokenView):
         token_scopes = {"POST": scope}
 
-        @extend_schema(
-            operation_id=f"memories_{name}", request=form, responses=forms.MemoryOut, description=does
-        )
+        @extend_schema(operation_id=f"memories_{name}", request=form, responses=forms.MemoryOut)
         def post(self, request: Request, memory_id: uuid.UUID) -> Response:
             caller = self.caller(request)
             memory = writable_memory(caller, memory_id)
@@ -41,6 +39,7 @@ def verb_view(
                 wanted.pop("revision", None)
             return one(action(team=caller.team, by=caller.actor, memory=memory, **wanted), caller)
 
+    VerbView.post.__doc__ = does  # which the API reference shows
     return VerbView
 
 
@@ -59,14 +58,10 @@ Demote = verb_view(
     "Never recall it again; it stays in history and can be restored.",
 )
 Archive = verb_view("archive", actions.archive, WRITE, forms.Verb, "Put aside: recalled on request only.")
-Restore = verb_view(
-    "restore", actions.restore, REVIEW, forms.Verb, "Bring back what was archived or demoted."
-)
+Restore = verb_view("restore", actions.restore, REVIEW, forms.Verb, "Bring back what was archived or demoted.")
 Pin = verb_view("pin", actions.pin, WRITE, forms.PinIn, "Exempt from fading and eviction, or stop doing so.")
 Forget = verb_view("forget", actions.forget, ADMIN, forms.ForgetIn, "Delete for good; a tombstone stays.")
-Rollback = verb_view(
-    "rollback", actions.rollback, WRITE, forms.RollbackIn, "Say again what an earlier revision said."
-)
+Rollback = verb_view("rollback", actions.rollback, WRITE, forms.RollbackIn, "Say again what an earlier revision said.")
 
 
 class RelatedView(TokenView):
@@ -94,9 +89,7 @@ class RevisionsView(RelatedView):
         """What it said before, newest first."""
         memory = self.memory(request, memory_id)
         rows = Revision.objects.of(memory.team).filter(memory=memory)
-        return page(
-            request, rows, lambda found: forms.RevisionOut(found, many=True).data, ordering=("-number", "-id")
-        )
+        return page(request, rows, lambda found: forms.RevisionOut(found, many=True).data, ordering=("-number", "-id"))
 
 
 class RelationsView(RelatedView):

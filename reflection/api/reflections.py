@@ -16,8 +16,9 @@ from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.api.idempotency import idempotent
+from hindsight_site.api.pagination import read_whole
 from hindsight_site.api.views import TokenView, page, read_input
-from hindsight_site.refusals import FieldError, Invalid, NotFound
+from hindsight_site.refusals import NotFound
 from reflection import actions
 from reflection.api import serializers as forms
 from reflection.api.traces import find_trace
@@ -26,6 +27,11 @@ from reflection.models import Reflection
 
 MAX_WAIT_SECONDS = 20
 LOOK_EVERY_SECONDS = 0.1
+WAIT = OpenApiParameter(
+    "wait",
+    {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS, "default": 0},
+    description="Seconds to wait for an end state.",
+)
 
 
 def own_reflections(caller: Caller) -> Any:
@@ -52,9 +58,7 @@ class ReflectionsView(TokenView):
         """Look back at an ended trace, again if need be. One that is under way already is returned."""
         caller = self.caller(request)
         trace = find_trace(caller, read_input(forms.ReflectionIn, request.data)["trace"])
-        reflection = actions.request_reflection(
-            team=caller.team, by=caller.actor, trace=trace, token=caller.token
-        )
+        reflection = actions.request_reflection(team=caller.team, by=caller.actor, trace=trace, token=caller.token)
         location = {"Location": f"/api/v1/reflections/{reflection.pk}"}
         return Response(forms.ReflectionShort(reflection).data, status=202, headers=location)
 
@@ -67,7 +71,7 @@ class ReflectionView(TokenView):
 
     @extend_schema(
         operation_id="reflections_read",
-        parameters=[OpenApiParameter("wait", int, description="Seconds to wait for an end state, 0..20.")],
+        parameters=[WAIT],
         responses=forms.ReflectionOut,
     )
     def get(self, request: Request, reflection_id: uuid.UUID) -> Response:
@@ -85,8 +89,4 @@ class ReflectionView(TokenView):
 
 def wait_seconds(request: Request) -> int:
     """The `wait` parameter: 0..20 seconds."""
-    given = request.query_params.get("wait", "0")
-    if not given.isascii() or not given.isdigit() or int(given[:6]) > MAX_WAIT_SECONDS:
-        message = f"must be a whole number of seconds from 0 to {MAX_WAIT_SECONDS}."
-        raise Invalid(f"wait {message}", errors=(FieldError("wait", message),))
-    return int(given)
+    return read_whole(request, "wait", default=0, low=0, high=MAX_WAIT_SECONDS)

@@ -93,6 +93,8 @@ class TraceOut(serializers.ModelSerializer):
 
 
 class StepOut(serializers.ModelSerializer):
+    arguments = ObjectField(allow_null=True)
+
     class Meta:
         model = Step
         fields = ["sequence", "at", "role", "kind", "tool", "arguments", "content", "is_error", "extra"]

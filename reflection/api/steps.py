@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.utils import timezone
@@ -87,7 +87,10 @@ def _time(path: str, item: Mapping[str, Any]) -> datetime | None:
         raise bad(f"{path}.at", "must be an ISO 8601 time, such as 2026-03-02T09:00:00Z.")
     if timezone.is_naive(parsed):
         raise bad(f"{path}.at", "needs a time zone, such as 2026-03-02T09:00:00Z.", "naive_time")
-    return parsed
+    try:
+        return parsed.astimezone(UTC)
+    except OverflowError:
+        raise bad(f"{path}.at", "lies outside the years 1 to 9999 in UTC.") from None
 
 
 def _extra(path: str, item: Mapping[str, Any]) -> dict[str, Any]:

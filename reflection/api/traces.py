@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,6 +18,7 @@ from hindsight_site.api.idempotency import idempotent
 from hindsight_site.api.views import TokenView, page, read_input
 from hindsight_site.refusals import NotFound
 from reflection import actions
+from reflection.api import examples
 from reflection.api import serializers as forms
 from reflection.api.steps import read_steps
 from reflection.drafts import TraceDraft
@@ -53,7 +54,7 @@ class TracesView(TokenView):
 
     @extend_schema(
         operation_id="traces_list",
-        parameters=[TraceFilters, OpenApiParameter("limit", int), OpenApiParameter("cursor", str)],
+        parameters=[TraceFilters],
         responses=forms.TraceOut(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -64,13 +65,14 @@ class TracesView(TokenView):
             "status": wanted["status"],
             "session_id": wanted["session_id"],
         }
-        rows = own_traces(self.caller(request)).filter(
-            **{name: value for name, value in exact.items() if value}
-        )
+        rows = own_traces(self.caller(request)).filter(**{name: value for name, value in exact.items() if value})
         return page(request, rows, lambda found: forms.TraceOut(found, many=True).data)
 
     @extend_schema(
-        operation_id="traces_record", request=forms.TraceDocumented, responses={201: forms.TraceWritten}
+        operation_id="traces_record",
+        request=forms.TraceDocumented,
+        responses={201: forms.TraceWritten},
+        examples=[examples.WHOLE, examples.BEGUN, examples.RECORDED],
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -85,9 +87,7 @@ class TracesView(TokenView):
             draft=_draft(wanted, request.data),
             token=caller.token,
         )
-        return Response(
-            written(trace, reflection), status=201, headers={"Location": f"/api/v1/traces/{trace.pk}"}
-        )
+        return Response(written(trace, reflection), status=201, headers={"Location": f"/api/v1/traces/{trace.pk}"})
 
 
 def _draft(wanted: dict[str, Any], body: dict[str, Any]) -> TraceDraft:
@@ -130,7 +130,10 @@ class StepsView(TokenView):
     token_scopes = {"POST": TRACE}
 
     @extend_schema(
-        operation_id="traces_append", request=forms.AppendDocumented, responses={201: forms.AppendOut}
+        operation_id="traces_append",
+        request=forms.AppendDocumented,
+        responses={201: forms.AppendOut},
+        examples=[examples.MORE],
     )
     @idempotent
     def post(self, request: Request, trace_id: uuid.UUID) -> Response:
