@@ -7,12 +7,18 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
+from hindsight_site import databases
 from hindsight_site.accounts.models import Agent, Team, User
 from tests import factories
 from tests.factories import ApiClient
 from tests.model_server import model_server
 
 __all__ = ["model_server"]
+
+
+def pytest_configure() -> None:
+    """Without a DATABASE_URL the tests run on the embedded server, started here and stopped at the end."""
+    databases.ensure()
 
 
 @pytest.fixture(autouse=True)
