@@ -172,6 +172,26 @@ def difference(before: str, after: str) -> SafeString:
     return format_html_join("", "{}", ((format_html(element[p.effect], p.text),) for p in pieces))
 
 
+@register.simple_tag
+def likeness(other: str, own: str) -> SafeString:
+    """Show another text beside one's own: what differs where most is the same, else the text as it is."""
+    pieces = readable.difference(other, own)
+    same = sum(len(piece.text) for piece in pieces if piece.effect == "same")
+    return difference(other, own) if 2 * same >= max(len(other), len(own)) else format_html("{}", other)
+
+
+@register.filter
+def told(value: Any) -> str:
+    """Write a value of a structure as a reader would: `March → 2026-03` for a change, commas in a list."""
+    if isinstance(value, dict):
+        if set(value) == {"from", "to"}:
+            return f"{told(value['from'])} → {told(value['to'])}"
+        return ", ".join(f"{key} {told(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(told(inner) for inner in value)
+    return "—" if value is None else str(value)
+
+
 @register.simple_tag(takes_context=True)
 def with_query(context: dict[str, Any], key: str, value: Any) -> str:
     """Return the query string of this page with one parameter set, or removed when the value is empty."""
