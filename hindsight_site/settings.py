@@ -18,6 +18,9 @@ from hindsight_site.secret_key import load_or_create
 
 
 def env_str(name: str, default: str = "") -> str:
+    """A setting, or the content of the file that NAME_FILE names: how containers hand over secrets."""
+    if path := os.environ.get(f"{name}_FILE", "").strip():
+        return Path(path).read_text(encoding="utf-8").strip() or default
     return os.environ.get(name, "").strip() or default
 
 
@@ -342,6 +345,8 @@ Q_CLUSTER = {
     "catch_up": False,
     "time_zone": "UTC",
     "label": "Queue",
+    # A second cluster for long work, started with Q_CLUSTER_NAME=long.
+    "ALT_CLUSTERS": {"long": {"workers": 1, "timeout": 3600, "retry": 7200}},
 }
 
 # --- Logs: JSON lines to stderr, never with memory text or secrets ---------------------------------
