@@ -21,6 +21,10 @@ from .base import Kind, check
 #: 0.544 with 4,000, and 0.548 with the mean of windows of 600.
 MAX_CHARS = 1_000
 
+#: Left off the end of a question: it draws the vector to other questions instead of to answers (recall@10
+#: of the vectors alone 0.62 instead of 0.59 on LoCoMo, 0.59 instead of 0.56 on BEAM, no change in Chinese).
+QUESTION_MARKS = "?？ \n"
+
 
 class LocalEmbedder:
     """USE v3 in this process. The model is loaded at the first call, or by `warm_up`.
@@ -36,9 +40,10 @@ class LocalEmbedder:
         self._loading = threading.Lock()
 
     def embed(self, texts: Sequence[str], kind: Kind) -> np.ndarray:
-        """Return float32 [len(texts), 512]. Queries and passages are embedded alike by this model."""
-        model = self._loaded()
-        vectors = model.encode([text[:MAX_CHARS] for text in texts])
+        """Return float32 [len(texts), 512]."""
+        if kind == "query":
+            texts = [text.rstrip(QUESTION_MARKS) or text for text in texts]
+        vectors = self._loaded().encode([text[:MAX_CHARS] for text in texts])
         return check(vectors, len(texts), self.dimensions)
 
     def warm_up(self) -> None:

@@ -21,9 +21,7 @@ MAX_RETRIES = 3  # on 408, 409, 429, 5xx and lost connections, with the client's
 class OpenAIEmbedder:
     """Embeds over the network. The client library is imported at the first call."""
 
-    def __init__(
-        self, *, base_url: str, api_key: str, model: str, dimensions: int, timeout_seconds: float
-    ) -> None:
+    def __init__(self, *, base_url: str, api_key: str, model: str, dimensions: int, timeout_seconds: float) -> None:
         self.model_id = f"{model}@{dimensions}"
         self.dimensions = dimensions
         self._model = model
@@ -50,9 +48,7 @@ class OpenAIEmbedder:
         from openai import OpenAIError
 
         try:
-            answer = self._connected().embeddings.create(
-                model=self._model, input=batch, encoding_format="float"
-            )
+            answer = self._connected().embeddings.create(model=self._model, input=batch, encoding_format="float")
         except OpenAIError as error:
             raise EmbeddingError(f"The embedding endpoint failed: {type(error).__name__}.") from error
         items = {item.index: item.embedding for item in answer.data or []}

@@ -1,1 +1,1 @@
-"""How good recall is, measured on data sets. Readers and metrics are pure; `runs` asks the real recall."""
+"""How good recall, masking and screening are, measured on data. Pure but for `runs`, which asks the real recall."""

@@ -120,7 +120,9 @@ def longmemeval(folder: Path) -> Iterator[Haystack]:
 def beam(folder: Path) -> Iterator[Haystack]:
     """Chats of about 100,000 tokens, ten abilities; abstention has no answer."""
     for row in _jsonl(folder / "beam_100k.jsonl.gz"):
-        items, counts, day = [], {}, ""
+        items: list[Item] = []
+        counts: dict[Any, int] = {}
+        day = ""
         for turn in row["turns"]:
             number = counts.get(turn["session"], 0)
             counts[turn["session"]] = number + 1
@@ -153,7 +155,8 @@ def memorybank(folder: Path, language: str) -> Iterator[Haystack]:
     for row in _jsonl(folder / "memorybank_zh_en.jsonl.gz"):
         if row["lang"] != language:
             continue
-        items, counts = [], {}
+        items: list[Item] = []
+        counts: dict[str, int] = {}
         for turn in row["turns"]:
             number = counts.get(turn["date"], 0)
             counts[turn["date"]] = number + 1

@@ -80,9 +80,7 @@ class Model:
 
 def fit(examples: Sequence[Example]) -> Model:
     """The model that explains the labels best, each text judged by its worst window."""
-    groups = [
-        [features((s.name for s in group), e.channel) for group in windows(e.signals)] for e in examples
-    ]
+    groups = [[features((s.name for s in group), e.channel) for group in windows(e.signals)] for e in examples]
     names = sorted({name for group in groups for found in group for name in found} | set(PRIORS))
     index = {name: place for place, name in enumerate(names)}
     labels = np.array([float(example.attack) for example in examples])

@@ -7,6 +7,7 @@ unanswerable one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -69,3 +70,11 @@ def session_ranking(hits: Sequence[tuple[str, float]]) -> list[str]:
     for session, score in hits:
         best[session] = max(score, best.get(session, score))
     return sorted(best, key=lambda session: -best[session])
+
+
+def session_chances(hits: Sequence[tuple[str, float]]) -> list[str]:
+    """Sessions by the chance that any of their hits is relevant: 1 − Π(1 − relevance)."""
+    none: dict[str, float] = {}
+    for session, relevance in hits:
+        none[session] = none.get(session, 0.0) + math.log(max(1.0 - relevance, 1e-9))
+    return sorted(none, key=lambda session: none[session])

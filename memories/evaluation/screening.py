@@ -50,9 +50,7 @@ def evaluate_traces(traces: Path) -> dict[str, dict[str, float]]:
     for role, channel, text in _steps(traces):
         texts[role] += 1
         flagged[role] += screen(text, channel=channel).suspicious
-    return {
-        role: {"texts": n, "flagged": flagged[role], "share": flagged[role] / n} for role, n in texts.items()
-    }
+    return {role: {"texts": n, "flagged": flagged[role], "share": flagged[role] / n} for role, n in texts.items()}
 
 
 def fit_on(path: Path, traces: Path | None = None) -> Model:

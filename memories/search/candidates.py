@@ -134,6 +134,7 @@ def _rows(ids: set[uuid.UUID], searched: _Searched, statistics: Statistics) -> l
     bits, params = keywords.matched_sql(statistics.query, "k")
     fits, narrowing = searched.where.sql("k")
     # LATERAL … OFFSET 0: one look-up by key for each memory, whatever the planner thinks of the tables.
+    # Joined with nothing, the tokens are unpacked once for a row and not once for each term.
     sql = f"""
         SELECT a.id, p.session_id, p.sequence, p.actor, p.chars, p.asks, k.length, {bits}, v.embedding
         FROM (
@@ -153,7 +154,7 @@ def _rows(ids: set[uuid.UUID], searched: _Searched, statistics: Statistics) -> l
                    char_length(content) < 120 AND content ~ '[?？]\\s*$' AS asks
             FROM memories_memory WHERE team_id = %(team)s AND id = a.id OFFSET 0
         ) p CROSS JOIN LATERAL (
-            SELECT tokens, length FROM memories_memoryterms k
+            SELECT tokens || ''::tsvector AS tokens, length FROM memories_memoryterms k
             WHERE team_id = %(team)s AND memory_id = a.id
               AND scope_id = ANY(%(scopes)s) AND status = ANY(%(statuses)s) AND {fits} OFFSET 0
         ) k LEFT JOIN LATERAL (

@@ -121,17 +121,21 @@ class _Table:
         return rows
 
     def _rows(self, lexemes: Sequence[str], *, order: str, limit: int, narrow_first: bool = False) -> list[_Row]:
-        bits, params = matched_sql(self.query, "k")
+        bits, params = matched_sql(self.query, "unpacked")
         fits, narrowing = self.where.sql("k") if self.where else ("TRUE", {})
         early, late = (fits, "TRUE") if narrow_first else ("TRUE", fits)
+        # Joined with nothing, the tokens are unpacked once for a row and not once for each term.
         sql = f"""
             SELECT k.memory_id, k.length, k.matched, {late} FROM (
-                SELECT * FROM (
-                    SELECT k.memory_id, k.length, {bits} AS matched FROM memories_memoryterms k
-                    WHERE k.team_id = %(team)s AND k.scope_id = ANY(%(scopes)s)
-                      AND k.status = ANY(%(statuses)s) AND k.tokens @@ %(any)s::tsquery AND {early}
-                    OFFSET 0
-                ) found {order} LIMIT {limit}
+                SELECT memory_id, length, matched FROM (
+                    SELECT memory_id, length, {bits} AS matched FROM (
+                        SELECT k.memory_id, k.length, k.tokens || ''::tsvector AS tokens
+                        FROM memories_memoryterms k
+                        WHERE k.team_id = %(team)s AND k.scope_id = ANY(%(scopes)s)
+                          AND k.status = ANY(%(statuses)s) AND k.tokens @@ %(any)s::tsquery AND {early}
+                        OFFSET 0
+                    ) unpacked
+                ) scored {order} LIMIT {limit}
             ) k
         """  # noqa: S608 - made of constants and of numbers
         params |= narrowing | {

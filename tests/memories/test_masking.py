@@ -235,9 +235,7 @@ def test_spans_are_ordered_disjoint_and_exact(text: str) -> None:
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | FRAGMENTS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(FRAGMENTS | st.just("password"), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FRAGMENTS | st.just("password"), inner, max_size=3),
     max_leaves=10,
 )
 

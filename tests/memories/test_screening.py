@@ -118,9 +118,7 @@ DISGUISES = {
     "reversed": lambda text: text[::-1],
     "leet": lambda text: text.translate(str.maketrans("oieast", "013457")),
     "zero width": lambda text: "\u200b".join(text),
-    "full width": lambda text: "".join(
-        chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text
-    ),
+    "full width": lambda text: "".join(chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text),
     "look-alikes": lambda text: text.replace("o", "о").replace("e", "е"),  # Cyrillic
     "soft hyphens": lambda text: text.replace("i", "i\u00ad"),
     "spaced out": lambda text: "  ".join(" ".join(word) for word in text.split()),
@@ -206,9 +204,7 @@ def test_every_feature_has_a_meaning_and_the_right_sign() -> None:
 
 
 PIECES = st.sampled_from(
-    [text for _, text in ATTACKS]
-    + HONEST
-    + ["\u200b", "<!--", "-->", "=", "aWdub3Jl", "%41", "Q:", "А", "\U000e0041"]
+    [text for _, text in ATTACKS] + HONEST + ["\u200b", "<!--", "-->", "=", "aWdub3Jl", "%41", "Q:", "А", "\U000e0041"]
 )
 TEXTS = st.lists(PIECES | st.text(max_size=30), max_size=6).map("".join)
 
@@ -281,12 +277,9 @@ def _cpu_seconds(text: str) -> float:
 
 
 def _rows() -> list[dict]:
-    attacks = [
-        {"text": t, "channel": c, "label": "attack", "category": "x", "lang": "en"} for c, t in ATTACKS
-    ]
+    attacks = [{"text": t, "channel": c, "label": "attack", "category": "x", "lang": "en"} for c, t in ATTACKS]
     honest = [
-        {"text": t, "channel": "memory", "label": "benign", "category": "notinject_x", "lang": "en"}
-        for t in HONEST
+        {"text": t, "channel": "memory", "label": "benign", "category": "notinject_x", "lang": "en"} for t in HONEST
     ]
     return [{"id": str(n), "hard": False, **row} for n, row in enumerate(attacks + honest)]
 

@@ -112,9 +112,7 @@ def test_every_problem_is_told_at_once_with_its_field():
 
 def test_an_unknown_field_is_refused_by_name_with_the_known_ones():
     errors = errors_of("fact", {**FULL["fact"], "trust": "human"})
-    assert errors == {
-        "trust": "is not a known field; known here: subject, predicate, object, valid_from, valid_until"
-    }
+    assert errors == {"trust": "is not a known field; known here: subject, predicate, object, valid_from, valid_until"}
     nested = errors_of("task", {"task_goal": "x", "failure_steps": [{"step": "a", "why": "b"}]})
     assert nested == {"failure_steps.0.why": "is not a known field; known here: step, reason"}
 
@@ -195,9 +193,7 @@ def test_depth_and_size_are_bounded():
     deep: dict = {}
     for _ in range(20):
         deep = {"a": deep}
-    assert "nested" in " ".join(
-        errors_of("experience", {"lesson": "a", "decision": {"parameters": deep}}).values()
-    )
+    assert "nested" in " ".join(errors_of("experience", {"lesson": "a", "decision": {"parameters": deep}}).values())
     big = {"task_goal": "a", "success_steps": ["x" * 1_900] * 10}
     assert errors_of("task", big)[""].endswith(f"at most {MAX_STRUCTURE_BYTES} are allowed")
 
