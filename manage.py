@@ -18,7 +18,8 @@ WITHOUT_DATABASE = {
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hindsight_site.settings")
-    if data_dir := data_dir_option(sys.argv[1:]):
+    data_dir, sys.argv[1:] = take_data_dir(sys.argv[1:])
+    if data_dir:
         os.environ["HINDSIGHT_DATA_DIR"] = os.path.abspath(os.path.expanduser(data_dir))  # noqa: PTH100, PTH111
     read_settings()
     if needs_database(sys.argv[1:]):
@@ -28,11 +29,15 @@ def main() -> None:
     execute_from_command_line(sys.argv)
 
 
-def data_dir_option(arguments: list[str]) -> str | None:
-    """The value of `--data-dir`, which the settings need earlier than any command reads its options."""
+def take_data_dir(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """The value of `--data-dir`, which every command takes, and the arguments without it.
+
+    The settings need it earlier than any command reads its options.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--data-dir")
-    return parser.parse_known_args(arguments)[0].data_dir
+    options, rest = parser.parse_known_args(arguments)
+    return options.data_dir, rest
 
 
 def needs_database(arguments: list[str]) -> bool:

@@ -53,9 +53,7 @@ def test_the_file_is_for_its_owner_only(data_dir: Path) -> None:
     assert (data_dir / "demo.json").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(
-    "damage", [Path.unlink, lambda path: path.write_text("{"), lambda path: path.write_text("[]")]
-)
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("{"), lambda path: path.write_text("[]")])
 def test_a_lost_file_gives_a_new_password_and_a_new_token(data_dir: Path, damage) -> None:
     first = ensure_demo_team()
     damage(data_dir / "demo.json")
@@ -70,9 +68,7 @@ def test_a_lost_file_gives_a_new_password_and_a_new_token(data_dir: Path, damage
 def test_a_file_of_another_database_counts_as_lost(data_dir: Path) -> None:
     first = ensure_demo_team()
     path = data_dir / "demo.json"
-    path.write_text(
-        json.dumps({**json.loads(path.read_text()), "team": "01900000-0000-7000-8000-000000000000"})
-    )
+    path.write_text(json.dumps({**json.loads(path.read_text()), "team": "01900000-0000-7000-8000-000000000000"}))
     second = ensure_demo_team()
     assert second.password != first.password
     assert sign_in(EMAIL, second.password)

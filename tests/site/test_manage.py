@@ -15,17 +15,20 @@ ROOT = Path(manage.__file__).resolve().parent
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("arguments", "data_dir", "rest"),
     [
-        (["up", "--data-dir", "/a"], "/a"),
-        (["up", "--port", "1", "--data-dir=/a b"], "/a b"),
-        (["up", "--port", "1"], None),
-        (["shell", "-c", "print(1)"], None),
-        ([], None),
+        (["up", "--data-dir", "/a"], "/a", ["up"]),
+        (["migrate", "--data-dir=/a b", "memories", "-v", "0"], "/a b", ["migrate", "memories", "-v", "0"]),
+        (["up", "--port", "1"], None, ["up", "--port", "1"]),
+        (["shell", "-c", "print(1)"], None, ["shell", "-c", "print(1)"]),
+        (["help", "up"], None, ["help", "up"]),
+        ([], None, []),
     ],
 )
-def test_the_data_folder_is_read_before_the_settings_are(arguments: list[str], expected: str | None) -> None:
-    assert manage.data_dir_option(arguments) == expected
+def test_the_data_folder_is_taken_before_the_settings_are_read(
+    arguments: list[str], data_dir: str | None, rest: list[str]
+) -> None:
+    assert manage.take_data_dir(arguments) == (data_dir, rest)
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,7 @@ def test_end_stops_it_kindly_or_by_force(tmp_path: Path, hold, is_stubborn: bool
     assert holder.wait() == -(signal.SIGKILL if is_stubborn else signal.SIGTERM)
 
 
-def test_children_left_by_a_killed_one_are_ended(
-    tmp_path: Path, hold, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_children_left_by_a_killed_one_are_ended(tmp_path: Path, hold, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "_ORPHAN_GRACE", 1.0)
     holder = hold(PARENT)
     found = running.find(tmp_path)

@@ -17,9 +17,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-psutil = pytest.importorskip(
-    "psutil", reason="psutil, which tells what processes there are, is not installed"
-)
+psutil = pytest.importorskip("psutil", reason="psutil, which tells what processes there are, is not installed")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -37,9 +37,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-        parser.add_argument(
-            "--port", type=int, default=8000, help="0 for any free one (default: %(default)s)"
-        )
+        parser.add_argument("--port", type=int, default=8000, help="0 for any free one (default: %(default)s)")
         parser.add_argument("--data-dir", help="where the database, logs and keys are (default: var)")
         parser.add_argument("--json", action="store_true", help="print one line of JSON when ready, no more")
         parser.add_argument("--no-demo", action="store_true", help="create no demo team")
@@ -129,9 +127,7 @@ def prepare_database() -> None:
             call_command("migrate", verbosity=0, interactive=False)
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
-        raise CannotStart(
-            f"The database does not answer or cannot be brought up to date: {reason}"
-        ) from error
+        raise CannotStart(f"The database does not answer or cannot be brought up to date: {reason}") from error
 
 
 def programs(url: str, address: Address, listener: socket.socket, claim: Claim) -> tuple[Program, Program]:
@@ -143,9 +139,7 @@ def programs(url: str, address: Address, listener: socket.socket, claim: Claim) 
     web_files = (listener.fileno(), claim.children)
     return (
         Program("web", (*manage, "web", *bind), logs / "web.log", defaults, web_files),
-        Program(
-            "worker", (*manage, "worker"), logs / "worker.log", defaults, (claim.children,), announces=True
-        ),
+        Program("worker", (*manage, "worker"), logs / "worker.log", defaults, (claim.children,), announces=True),
     )
 
 
@@ -179,9 +173,7 @@ def _claim() -> Claim:
         return running.claim(settings.DATA_DIR)
     except OSError as error:
         reason = f"{error.strerror}: {error.filename}"
-        raise CannotStart(
-            f"The data folder cannot be used ({reason}): choose another with --data-dir."
-        ) from error
+        raise CannotStart(f"The data folder cannot be used ({reason}): choose another with --data-dir.") from error
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

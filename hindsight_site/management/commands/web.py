@@ -15,9 +15,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012 - Django's protocol
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--bind", default="127.0.0.1:8000", help="host:port, or fd://N for an open socket"
-        )
+        parser.add_argument("--bind", default="127.0.0.1:8000", help="host:port, or fd://N for an open socket")
         parser.add_argument("--workers", type=int, default=2, help="processes (default: %(default)s)")
         parser.add_argument("--threads", type=int, default=8, help="threads in each (default: %(default)s)")
         parser.add_argument(
@@ -26,9 +24,7 @@ class Command(BaseCommand):
             default=30,
             help="seconds for requests to end at a stop (default: %(default)s)",
         )
-        parser.add_argument(
-            "--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline"
-        )
+        parser.add_argument("--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline")
 
     def handle(self, *args: Any, **options: Any) -> None:
         line = lifeline.hold(options["line"])

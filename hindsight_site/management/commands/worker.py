@@ -17,9 +17,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012 - Django's protocol
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline"
-        )
+        parser.add_argument("--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline")
 
     def handle(self, *args: Any, **options: Any) -> None:
         line = lifeline.hold(options["line"])
