@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sy
 
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.models import Agent, Team, User
+from hindsight_site.accounts.tenancy import team_transaction
 from memories import actions, scopes
 from memories.actions import Draft, EvidenceDraft
 from memories.enums import Kind, Status
@@ -75,9 +76,10 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def batch(team: Team, agent: Agent) -> ReviewBatch:
-    for content, said in LESSONS:
-        learn(agent, content, said)
-    return open_batch(team=team, by=SYSTEM)
+    with team_transaction(team):
+        for content, said in LESSONS:
+            learn(agent, content, said)
+        return open_batch(team=team, by=SYSTEM)
 
 
 def learn(agent: Agent, content: str, said: str) -> Memory:
@@ -143,12 +145,20 @@ def heading(page: Page, words: str) -> None:
 
 
 def decisions(batch: ReviewBatch) -> list[str]:
-    standing = Verdict.objects.filter(item__batch=batch, undone_at=None).order_by("created_at")
-    return list(standing.values_list("decision", flat=True))
+    with team_transaction(batch.team):
+        standing = Verdict.objects.of(batch.team).filter(item__batch=batch, undone_at=None)
+        return list(standing.order_by("created_at").values_list("decision", flat=True))
 
 
 def pending(batch: ReviewBatch) -> int:
-    return batch.items.filter(state=ItemState.PENDING).count()
+    with team_transaction(batch.team):
+        return batch.items.filter(state=ItemState.PENDING).count()
+
+
+def first(batch: ReviewBatch) -> str:
+    """The address of the batch's first item in the table."""
+    with team_transaction(batch.team):
+        return f"/review/items/{batch.items.order_by('pk')[0].pk}/"
 
 
 # --- By keyboard alone -----------------------------------------------------------------------------
@@ -193,12 +203,14 @@ def test_a_whole_batch_by_keyboard(batch: ReviewBatch, bob: User, visit) -> None
     page.keyboard.press("a")
     expect(page.get_by_text("All done for this week.")).to_be_visible()
     assert decisions(batch) == ["approve", "demote", "edit", "sensitive", "approve", "approve"]
-    assert Verdict.objects.get(decision="demote", undone_at=None).reason == "wrong"
-    assert Memory.objects.get(content__endswith="are letters here.").status == Status.ACTIVE
+    with team_transaction(batch.team):
+        assert Verdict.objects.of(batch.team).get(decision="demote", undone_at=None).reason == "wrong"
+        edited = Memory.objects.of(batch.team).get(content__endswith="are letters here.")
+        assert edited.status == Status.ACTIVE
 
 
 def test_keys_open_the_trace_and_go_back(batch: ReviewBatch, bob: User, visit) -> None:
-    page = visit(bob, f"/review/items/{batch.items.first().pk}/")
+    page = visit(bob, first(batch))
     page.keyboard.press("o")
     page.wait_for_url("**/traces/**")
     page.go_back()
@@ -210,7 +222,7 @@ def test_keys_open_the_trace_and_go_back(batch: ReviewBatch, bob: User, visit) -
 
 
 def test_keys_keep_out_of_the_way(batch: ReviewBatch, bob: User, visit) -> None:
-    page = visit(bob, f"/review/items/{batch.items.first().pk}/")
+    page = visit(bob, first(batch))
     here = page.url
     for chord in ("Control+Shift+a", "Alt+d", "Meta+e"):
         page.keyboard.press(chord)
@@ -230,7 +242,7 @@ def test_keys_keep_out_of_the_way(batch: ReviewBatch, bob: User, visit) -> None:
 
 
 def test_shortcuts_can_be_switched_off_for_good(batch: ReviewBatch, bob: User, visit) -> None:
-    page = visit(bob, f"/review/items/{batch.items.first().pk}/")
+    page = visit(bob, first(batch))
     expect(page.locator(".decide kbd").first).to_be_visible()
     page.get_by_role("button", name="Keyboard shortcuts").click()
     page.get_by_label("Use shortcuts on this device").uncheck()
@@ -249,7 +261,7 @@ def test_shortcuts_can_be_switched_off_for_good(batch: ReviewBatch, bob: User, v
 
 
 def test_a_key_while_a_decision_is_on_its_way_hits_nothing(batch: ReviewBatch, bob: User, visit) -> None:
-    page = visit(bob, f"/review/items/{batch.items.first().pk}/")
+    page = visit(bob, first(batch))
     sent = []
 
     def slowly(route: Route) -> None:
@@ -293,7 +305,8 @@ def test_a_whole_batch_without_scripts(batch: ReviewBatch, bob: User, visit) -> 
     page.get_by_role("button", name="Sensitive").click()
     expect(page.get_by_text("All done for this week.")).to_be_visible()
     assert decisions(batch) == ["demote", "edit", "approve", "approve", "approve", "sensitive"]
-    assert Verdict.objects.get(decision="demote").note == "It moved in May."
+    with team_transaction(batch.team):
+        assert Verdict.objects.of(batch.team).get(decision="demote").note == "It moved in May."
 
 
 # --- Every size and colour, read by axe ------------------------------------------------------------
@@ -305,7 +318,10 @@ SIZES = {
 
 
 def lesson(batch: ReviewBatch) -> ReviewItem:
-    return batch.items.get(memory__content__contains="upgrade the cabin in the same call")
+    with team_transaction(batch.team):
+        return batch.items.select_related("batch", "memory").get(
+            memory__content__contains="upgrade the cabin in the same call"
+        )
 
 
 def addresses(batch: ReviewBatch) -> dict[str, str]:
