@@ -1,7 +1,7 @@
 """All settings of the site. This is the only module that reads the environment.
 
 Every setting that an operator may change is read through one of the tiny helpers below, so
-`grep env_ hindsight_site/settings.py` lists them all; the README has the same table.
+`grep env_ hindsight_site/settings.py` lists them all; the README has those that matter most.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ SEARCHED_FIELDS = ("task_goal", "tools_used", "applies_when", "subject", "object
 def searched_text(memory: Memory) -> str:
     """The text whose words find this memory: content, tags, and a few fields of its structure."""
     parts = [memory.content, *memory.tags]
+    situation = memory.structure.get("situation") or {}
+    parts += [str(situation[name]) for name in ("text", "task_type") if situation.get(name)]  # the task it came from
     for name in SEARCHED_FIELDS:
         value = memory.structure.get(name)
         words = value if isinstance(value, list) else [value]
@@ -73,9 +75,7 @@ def drop(memory: Memory) -> None:
         table.objects.of(memory.team).filter(memory_id=memory.pk).delete()
 
 
-def nearest(
-    team: Team, scope_ids: Sequence[uuid.UUID], embedding: np.ndarray, limit: int
-) -> list[vectors.VectorHit]:
+def nearest(team: Team, scope_ids: Sequence[uuid.UUID], embedding: np.ndarray, limit: int) -> list[vectors.VectorHit]:
     """The live memories closest to `embedding`, best first."""
     return vectors.nearest(
         team_id=team.pk,

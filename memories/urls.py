@@ -14,6 +14,7 @@ urlpatterns = [
     path(ONE, views.memory_detail, name="memory"),
     path(ONE + "edit/", views.memory_edit, name="memory_edit"),
     path(ONE + "forget/", views.memory_forget, name="memory_forget"),
+    path(ONE + "rollback/<int:number>/", views.memory_rollback, name="memory_rollback"),
     path(ONE + "undo/", views.memory_undo, name="memory_undo"),
     re_path(rf"^memories/{UUID}/(?P<verb>{VERB})/$", views.memory_act, name="memory_act"),
 ]

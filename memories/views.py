@@ -16,7 +16,7 @@ from hindsight_site.accounts import permissions
 from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Agent, AuditEvent
 from hindsight_site.accounts.pages import TeamRequest, team_page
-from hindsight_site.refusals import Refused
+from hindsight_site.refusals import Conflict, Refused
 from memories import actions, policies, queries, usage, verbs
 from memories.actions.changing import governed
 from memories.enums import Kind, RelationKind, Status, Tier
@@ -101,9 +101,7 @@ def relations_of(memory: Memory) -> list[dict[str, Any]]:
     edges = Relation.objects.of(memory.team)
     out = edges.filter(source=memory).select_related("target__scope", "target__agent").order_by("kind", "id")
     into = edges.filter(target=memory).select_related("source__scope", "source__agent").order_by("kind", "id")
-    both = [(edge, edge.target, True) for edge in out[:50]] + [
-        (edge, edge.source, False) for edge in into[:50]
-    ]
+    both = [(edge, edge.target, True) for edge in out[:50]] + [(edge, edge.source, False) for edge in into[:50]]
     return [
         {
             "edge": edge,
@@ -118,10 +116,7 @@ def relations_of(memory: Memory) -> list[dict[str, Any]]:
 def uses_of(memory: Memory) -> list[dict[str, Any]]:
     """Return the latest recalls that handed this memory out, and what became of each."""
     hits = list(
-        RecallHit.objects.of(memory.team)
-        .filter(memory=memory)
-        .select_related("recall__agent")
-        .order_by("-id")[:SHOWN]
+        RecallHit.objects.of(memory.team).filter(memory=memory).select_related("recall__agent").order_by("-id")[:SHOWN]
     )
     feedback = Feedback.objects.of(memory.team).filter(memory=memory, recall__in=[h.recall_id for h in hits])
     told = {row.recall_id: row for row in feedback}
@@ -164,9 +159,7 @@ def memory_undo(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     except Refused as refusal:
         messages.error(request, refusal.message)
         return redirect("memory", memory_id)
-    request.session["undo"] = {
-        key: row for key, row in request.session["undo"].items() if key != str(memory_id)
-    }
+    request.session["undo"] = {key: row for key, row in request.session["undo"].items() if key != str(memory_id)}
     messages.info(request, "Undone: the memory stands as it did before.")
     return redirect("memory", memory_id)
 
@@ -199,6 +192,20 @@ def memory_edit(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
         context = {"memory": memory, "content": content, "refusal": refusal}
         return render(request, "memories/edit.html", context, status=refusal.status)
     messages.success(request, "Saved. The earlier version is in the history below.")
+    return redirect("memory", memory_id)
+
+
+@require_POST
+@team_page(permissions.REVIEW)
+def memory_rollback(request: TeamRequest, memory_id: uuid.UUID, number: int) -> HttpResponse:
+    """Say again what an earlier revision said; that is a new revision, and the history keeps both."""
+    memory = queries.get(request.team, None, memory_id)
+    try:
+        actions.rollback(team=request.team, by=person(request.user), memory=memory, to=number)
+    except Conflict as refusal:
+        messages.error(request, refusal.message)
+        return redirect("memory", memory_id)
+    messages.success(request, f"It says again what revision {number} said. The text before is in the history below.")
     return redirect("memory", memory_id)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from csp.decorators import csp_update
-from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiJsonRenderer2, OpenApiYamlRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 schema = SpectacularAPIView.as_view(
     authentication_classes=[],
     permission_classes=[],
-    renderer_classes=[OpenApiJsonRenderer, OpenApiYamlRenderer],
+    renderer_classes=[OpenApiJsonRenderer, OpenApiJsonRenderer2, OpenApiYamlRenderer],
 )
 
 # Swagger UI writes style attributes; its script comes in a file of ours.

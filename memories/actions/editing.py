@@ -76,6 +76,9 @@ def _wanted(
     wanted: dict[str, Any] = {}
     if content is not None and content != memory.content:
         wanted |= contents.text_fields(content)
+        if structure is None and memory.structure.get("lesson") == memory.content:
+            # The lesson is the text: it is not left behind saying what was corrected.
+            structure = {**memory.structure, "lesson": content}
     if structure is not None and structure != memory.structure:
         wanted["structure"] = contents.check_structure(memory.kind, structure)
     if tags is not None and tags != memory.tags:

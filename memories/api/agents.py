@@ -81,7 +81,7 @@ class AgentView(TokenView):
 
     @extend_schema(operation_id="agents_delete", responses={204: None})
     def delete(self, request: Request, slug: str) -> Response:
-        """Disable an agent for good use of history: its traces and memories stay, its tokens stop working."""
+        """Disable an agent: its tokens stop working, its traces and memories stay."""
         caller = self.caller(request)
         accounts.change_agent(team=caller.team, by=caller.actor, agent=self.agent(request, slug), disabled=True)
         return Response(status=204)

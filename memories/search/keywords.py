@@ -15,8 +15,8 @@ from .narrowing import Narrowing
 from .tokens import QueryTokens, tsquery_literal, tsvector_literal
 
 SMALL = 2_000  # up to so many memories every match is scored, and counted for the frequencies
-RARE_MATCHES = 1_000  # above: candidates come from the rarest terms, up to about so many matches
-OVERFETCH = 4  # candidates before the narrowing, in limits
+RARE_MATCHES = 300  # above: candidates come from the rarest terms, up to about so many matches
+OVERFETCH = 2  # candidates before the narrowing, in limits
 
 _Row = tuple[uuid.UUID, int, int, bool]  # memory, length, matched bits, whether the narrowing allows it
 

@@ -18,7 +18,7 @@ from pgvector import HalfVector
 
 from .narrowing import Narrowing
 
-OVERFETCH = 4  # hits before the narrowing, in limits
+OVERFETCH = 2  # hits before the narrowing, in limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,18 +163,21 @@ def evidence_of(memory: Memory) -> list[dict[str, Any]]:
 
 
 def alike(memory: Memory) -> list[Memory]:
-    """Return up to three live memories that say nearly the same, nearest first, in reach of its readers."""
+    """Return up to three live memories that say nearly the same, nearest first, in reach of its readers.
+
+    Of the same kind only: the episode a lesson was drawn from is near to it and no duplicate.
+    """
     team = memory.team
     vector = MemoryVector.objects.of(team).filter(memory=memory, model_id=get_embedder().model_id).first()
     if vector is None:
         return []
     reach = {memory.scope_id} | {scope.pk for scope in scopes.readable(team, memory.scope.agent)}
     hits = indexing.nearest(
-        team, list(reach), np.asarray(vector.embedding, dtype=np.float32), limit=MOST_ALIKE + 1
+        team, list(reach), np.asarray(vector.embedding, dtype=np.float32), limit=3 * MOST_ALIKE + 1
     )
     near = [hit.memory_id for hit in hits if hit.memory_id != memory.pk and hit.cosine >= ALIKE]
-    found = Memory.objects.of(team).select_related("scope").in_bulk(near[:MOST_ALIKE])
-    return [found[pk] for pk in near if pk in found]
+    found = Memory.objects.of(team).filter(kind=memory.kind).select_related("scope").in_bulk(near)
+    return [found[pk] for pk in near if pk in found][:MOST_ALIKE]
 
 
 def recalls_of(memory: Memory) -> list[RecallHit]:

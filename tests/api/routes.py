@@ -102,6 +102,7 @@ MEMORY_PAGES = {
     "memory": [Page(READ, ours=True)],
     "memory_edit": [Page(REVIEW, ours=True), Page(REVIEW, "post", ours=True)],
     "memory_forget": [Page(MANAGE, ours=True), Page(MANAGE, "post", ours=True)],
+    "memory_rollback": [Page(REVIEW, "post", ours=True)],
     "memory_undo": [Page(REVIEW, "post", ours=True)],
     "memory_act": [Page(REVIEW, "post", ours=True)],
 }

@@ -21,7 +21,7 @@ from hindsight_site.accounts.enums import TeamRole
 from hindsight_site.accounts.models import ApiToken, Membership, Team, TeamDeletion, User
 from hindsight_site.accounts.permissions import ROLES
 from hindsight_site.accounts.tenancy import team_transaction
-from memories import scopes
+from memories import actions, scopes
 from memories.models import Memory, Recall, Scope
 from reflection.models import Trace
 from reflection.review.sampling import open_batch
@@ -88,7 +88,9 @@ def test_calls_name_the_scope_that_the_view_asks_for() -> None:
 @pytest.fixture
 def things(team, alice, carol, agent, api, other_agent) -> dict[str, Any]:
     """The team's objects by the names under which addresses, forms and bodies ask for them."""
-    memory = factories.memory(agent)
+    memory = factories.memory(agent, "Run them after.")
+    with team_transaction(team):
+        memory = actions.revise(team=team, by=SYSTEM, memory=memory, content="Run the migrations before the tests.")
     trace, reflection = factories.trace(agent)
     recall = api.post("/api/v1/recall", {"query": "run the migrations", "min_relevance": 0}).json()
     victim = factories.member(team, "erin@acme.test", TeamRole.VIEWER)
@@ -106,6 +108,7 @@ def things(team, alice, carol, agent, api, other_agent) -> dict[str, Any]:
         return {
             "memory_id": memory.pk,
             "verb": "archive",
+            "number": 1,
             "trace_id": trace.pk,
             "reflection_id": reflection.pk,
             "recall": recall["recall_id"],

@@ -252,3 +252,20 @@ def test_the_pages_take_a_constant_number_of_queries(browse, alice, agent, djang
         client.get(page_of(memory))
     with django_assert_max_num_queries(10):
         client.get(reverse("memories"))
+
+
+def test_an_earlier_revision_can_be_said_again(browse, bob, carol, agent) -> None:
+    memory = factories.memory(
+        agent, "Use the blue queue.", kind="experience", structure={"lesson": "Use the blue queue."}
+    )
+    client = browse(bob)
+    client.post(reverse("memory_edit", args=[memory.pk]), {"content": "Use the red queue.", "revision": 1})
+    memory.refresh_from_db()
+    assert memory.structure["lesson"] == "Use the red queue.", "the lesson is not left behind"
+    back = reverse("memory_rollback", args=[memory.pk, 1])
+    assert back in client.get(reverse("memory", args=[memory.pk])).content.decode()
+    assert browse(carol).post(back).status_code == 403
+    assert client.post(back).status_code == 302
+    memory.refresh_from_db()
+    assert (memory.content, memory.revision) == ("Use the blue queue.", 3)
+    assert client.post(reverse("memory_rollback", args=[memory.pk, 99])).status_code == 404

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import transaction
 from django.utils import timezone
 
-from hindsight_site import demo
+from hindsight_site import demo, running
 from hindsight_site.accounts.models import Agent, Membership, Team, User
 from hindsight_site.accounts.tenancy import enter_person, enter_team, team_transaction
 from hindsight_site.demo_team import ensure_demo_team
@@ -53,9 +53,7 @@ class Command(BaseCommand):
             for hit in answer.hits[:2]:
                 self.stdout.write(f"        {hit.relevance:.2f}  {cut(hit.snippet, 130)}")
             if not answer.hits:
-                self.stdout.write(
-                    f"        nothing relevant (best {answer.best_relevance:.2f}), and it says so"
-                )
+                self.stdout.write(f"        nothing relevant (best {answer.best_relevance:.2f}), and it says so")
 
     def open_review(self, team: Team) -> None:
         with team_transaction(team):
@@ -65,7 +63,8 @@ class Command(BaseCommand):
         self.stdout.write(f"\n  Batch {batch.week} is open with {count} memories.")
 
     def say_what_to_click(self, email: str) -> None:
-        site = settings.SITE_URL
+        up = running.find(settings.DATA_DIR)
+        site = up.url if up else settings.SITE_URL
         self.stdout.write(
             f"""
 Now look at it (`make up` runs the site and prints the password of {email}):
