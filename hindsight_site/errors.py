@@ -55,3 +55,16 @@ class RefusalMiddleware:
         if exception.status == 404:
             return not_found(request)
         return render(request, "refused.html", {"refusal": exception}, status=exception.status)
+
+
+def refuse_nul(get_response: Any) -> Any:
+    """Middleware: a NUL in an address or a form is nothing a page can look for or store."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if not for_programs(request):
+            sent = [*request.GET.lists(), *(request.POST.lists() if request.method == "POST" else ())]
+            if any("\x00" in value for _, values in sent for value in values):
+                return bad_request(request)
+        return get_response(request)
+
+    return middleware

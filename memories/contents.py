@@ -18,8 +18,7 @@ SENTENCE_END = re.compile(r"[.!?。！？…](?=\s|$|[^\x00-\x7f])")
 
 def text_fields(content: str) -> dict[str, str]:
     """Return content, snippet and fingerprint of a text. Raises `Invalid` when empty or over the limit."""
-    stripped = content.strip()
-    if not stripped:
+    if not any(character.isprintable() and not character.isspace() for character in content):
         raise _invalid("content", "must not be empty.")
     if len(content) > settings.MAX_CONTENT_CHARS:
         raise _invalid("content", f"is over the limit of {settings.MAX_CONTENT_CHARS:,} characters.")

@@ -13,7 +13,8 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     ),
     # Back to candidate: an approval that was undone.
     S.ACTIVE: frozenset({S.CANDIDATE, S.DEMOTED, S.SUPERSEDED, S.ARCHIVED, S.QUARANTINED, S.FORGOTTEN}),
-    S.DEMOTED: frozenset({S.ACTIVE, S.CANDIDATE, S.ARCHIVED, S.FORGOTTEN}),
+    # Not archived: what a person took out of recall is not brought back on request.
+    S.DEMOTED: frozenset({S.ACTIVE, S.CANDIDATE, S.FORGOTTEN}),
     S.SUPERSEDED: frozenset({S.ACTIVE, S.ARCHIVED, S.FORGOTTEN}),
     S.ARCHIVED: frozenset({S.ACTIVE, S.CANDIDATE, S.DEMOTED, S.FORGOTTEN}),
     S.QUARANTINED: frozenset({S.CANDIDATE, S.ACTIVE, S.REJECTED, S.FORGOTTEN}),

@@ -19,6 +19,7 @@ from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Conflict, Refused
 from memories import actions, policies, queries, usage, verbs
 from memories.actions.changing import governed
+from memories.confidence import Belief
 from memories.enums import Kind, RelationKind, Status, Tier
 from memories.models import Evidence, Feedback, Memory, RecallHit, Relation, Revision, Scope
 
@@ -155,7 +156,8 @@ def memory_undo(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
         messages.warning(request, "This memory has changed since; it was left as it is.")
         return redirect("memory", memory_id)
     try:
-        actions.put_back(team=request.team, by=person(request.user), memory=memory, before=kept["before"])
+        before = without_the_act(memory, kept["before"], kept["after"])
+        actions.put_back(team=request.team, by=person(request.user), memory=memory, before=before)
     except Refused as refusal:
         messages.error(request, refusal.message)
         return redirect("memory", memory_id)
@@ -164,10 +166,21 @@ def memory_undo(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     return redirect("memory", memory_id)
 
 
+def without_the_act(memory: Memory, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The state before an act, with the feedback that came since: only what the act itself counted goes."""
+    alpha = memory.alpha - (after["alpha"] - before["alpha"])
+    beta = memory.beta - (after["beta"] - before["beta"])
+    return {**before, "alpha": alpha, "beta": beta, "confidence": Belief(alpha, beta).mean}
+
+
 def _keep_for_undo(request: TeamRequest, memory: Memory, before: dict[str, Any]) -> None:
     """Remember the state before the latest few acts in the person's session."""
     kept = dict(list(request.session.get("undo", {}).items())[-19:])
-    kept[str(memory.pk)] = {"before": before, "changed_at": memory.updated_at.isoformat()}
+    kept[str(memory.pk)] = {
+        "before": before,
+        "after": governed(memory),
+        "changed_at": memory.updated_at.isoformat(),
+    }
     request.session["undo"] = kept
 
 
@@ -186,7 +199,7 @@ def memory_edit(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
             memory=memory,
             content=content,
             reason=request.POST.get("reason", "").strip()[:300],
-            expected_revision=int(revision) if revision.isdecimal() else None,
+            expected_revision=int(revision) if revision.isdecimal() and len(revision) < 10 else 0,
         )
     except Refused as refusal:
         context = {"memory": memory, "content": content, "refusal": refusal}

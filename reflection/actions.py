@@ -159,6 +159,8 @@ def _new_reflection(team: Team, trace: Trace, token: ApiToken | None, **fields: 
 @transaction.atomic
 def delete_trace(*, team: Team, by: Actor, trace: Trace) -> None:
     """Delete a trace with its steps and runs. Memories stay; their quotes from it are emptied."""
+    # The runs first, as a worker locks them: the two wait for each other instead of crossing.
+    list(Reflection.objects.of(team).filter(trace=trace).select_for_update().order_by("pk"))
     quotes = memory_actions.clear_evidence_of_trace(team=team, trace_id=trace.pk)
     before, detail = audit.state_of(trace), {"quotes_cleared": quotes}
     audit.record(team=team, by=by, verb="trace.deleted", on=trace, before=before, after="", detail=detail)

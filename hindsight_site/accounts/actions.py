@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
@@ -18,6 +18,7 @@ from hindsight_site.accounts.models import Agent, ApiToken, Membership, Team, Us
 from hindsight_site.accounts.tenancy import enter_team
 from hindsight_site.refusals import Conflict, FieldError, Forbidden, Invalid
 
+_SLUGS = 0x68735F74  # "hs_t"
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MAX_GRACE = timedelta(hours=24)
 
@@ -25,6 +26,8 @@ MAX_GRACE = timedelta(hours=24)
 @transaction.atomic
 def create_team(*, by: Actor, name: str, owner: User, slug: str = "", time_zone: str = "UTC") -> Team:
     """Create a team with its first owner."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SLUGS])  # two new teams of one name take turns
     team = Team.objects.create(name=name, slug=slug or free_slug(name), time_zone=time_zone)
     enter_team(team)
     Membership.objects.create(team=team, user=owner, role=TeamRole.OWNER)

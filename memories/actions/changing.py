@@ -50,6 +50,24 @@ def check_revision(memory: Memory, expected: int | None) -> None:
         )
 
 
+def lock(team: Team, memory: Memory) -> None:
+    """Hold the memory's row until the transaction ends, and take its newest counts over.
+
+    Feedback moves the counts beside everything else; whoever computes from them locks first. Raises
+    `Conflict` when the memory is not what the caller read.
+    """
+    rows = Memory.objects.of(team).select_for_update(no_key=True).filter(pk=memory.pk)
+    now = rows.values("status", "revision", "updated_at", "alpha", "beta", "confidence").first()
+    if now is None or any(now[name] != getattr(memory, name) for name in ("status", "revision", "updated_at")):
+        raise changed_meanwhile()
+    memory.alpha, memory.beta, memory.confidence = now["alpha"], now["beta"], now["confidence"]
+
+
+def changed_meanwhile() -> Conflict:
+    """The refusal of a change to what somebody else changed first."""
+    return Conflict("Someone changed this memory at the same moment. Read it again and repeat.")
+
+
 def change(
     *,
     team: Team,
@@ -72,7 +90,7 @@ def change(
         pk=memory.pk, status=memory.status, revision=memory.revision, updated_at=memory.updated_at
     )
     if not unchanged.update(**values):
-        raise Conflict("Someone changed this memory at the same moment. Read it again and repeat.")
+        raise changed_meanwhile()
     for name, value in values.items():
         setattr(memory, name, value)
     if to != came_from:

@@ -10,8 +10,10 @@ from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Team
 from hindsight_site.refusals import Conflict, NotFound
 from memories import contents, indexing
-from memories.actions.changing import change, check_revision, is_settled
+from memories.actions.changing import change, check_revision, is_settled, lock
+from memories.enums import Trust
 from memories.models import Memory, Revision
+from memories.safety.masking import MaskState, mask_text, mask_value
 
 
 @transaction.atomic
@@ -33,9 +35,16 @@ def revise(
     check_revision(memory, expected_revision)
     if is_settled(memory):
         raise Conflict("This memory was forgotten; there is nothing left to edit.", code="invalid_transition")
+    mask = MaskState()
+    content = None if content is None else mask_text(content, mask)
+    structure, tags = mask_value(structure, mask), mask_value(tags, mask)
     wanted = _wanted(memory, content, structure, tags)
     if not wanted:
         return memory
+    lock(team, memory)
+    if not by.is_person and (memory.approved_at or memory.trust == Trust.HUMAN):
+        # What a person approved was the text before: this one has to be judged again.
+        wanted |= {"approved_at": None, "trust": Trust.AGENT, "needs_review": True}
     _keep_revision(team, by, memory, reason)
     wanted["revision"] = memory.revision + 1
     change(

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from hindsight_site.accounts.audit import Actor
-from hindsight_site.accounts.models import Team
+from hindsight_site.accounts.models import IdempotencyKey, Team
 from memories import indexing
 from memories.actions.changing import change, is_settled
 from memories.enums import Status
@@ -18,6 +18,8 @@ from memories.models import Evidence, Memory, Relation, Revision
 @transaction.atomic
 def forget(*, team: Team, by: Actor, memory: Memory, reason: str = "") -> Memory:
     """Delete text, structure, vectors, tokens, evidence, revisions and relations of a memory."""
+    # Whatever happens beside it, forgetting wins.
+    memory.refresh_from_db(from_queryset=Memory.objects.of(team).select_for_update())
     if is_settled(memory):
         return memory
     values = {
@@ -39,6 +41,8 @@ def forget(*, team: Team, by: Actor, memory: Memory, reason: str = "") -> Memory
     Relation.objects.of(team).filter(source=memory).delete()
     Relation.objects.of(team).filter(target=memory).delete()
     indexing.drop(memory)
+    # The answer to the call that wrote it holds its text.
+    IdempotencyKey.objects.of(team).filter(body__id=str(memory.pk)).delete()
     return memory
 
 

@@ -10,7 +10,7 @@ from django.utils.dateparse import parse_datetime
 
 from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Team
-from memories.actions.changing import change
+from memories.actions.changing import change, lock
 from memories.confidence import Belief
 from memories.enums import FailureClass, Kind, Status, Tier, Trust
 from memories.models import Memory
@@ -29,6 +29,7 @@ def approve(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: st
     """
     if memory.approved_at and memory.status == Status.ACTIVE and not memory.needs_review:
         return memory
+    lock(team, memory)
     values = {
         **_observed(memory, success=True),
         "status": Status.ACTIVE,
@@ -48,6 +49,7 @@ def demote(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: str
     """Say no: the memory is kept in history and never recalled. Demoting twice counts once."""
     if memory.status == Status.DEMOTED:
         return memory
+    lock(team, memory)
     values = {
         **_observed(memory, success=False),
         "status": Status.DEMOTED,

@@ -193,7 +193,9 @@ def _find_twin(team: Team, memory: Memory, embedding: np.ndarray) -> Memory | No
     """The live memory of the same kind in the same scope that says the same, if there is one."""
     if memory.tier == Tier.WORKING or memory.status == Status.QUARANTINED:
         return None
+    # Locked: what is found stays as it is until this transaction ends.
     alive = Memory.objects.of(team).filter(scope=memory.scope, kind=memory.kind, status__in=LIVE)
+    alive = alive.select_for_update(no_key=True)
     # Turns of a conversation are told apart by their place, however alike their words.
     alive = alive.filter(session_id=memory.session_id) if memory.sequence is not None else alive
     exact = (

@@ -25,6 +25,7 @@ from memories.api.drafts import draft_from
 from memories.enums import Kind, Status, Tier, Trust
 from memories.models import Memory
 from memories.safety.masking import MaskState, mask_value
+from memories.safety.screening import screen
 
 READ, WRITE, ADMIN = TokenScope.MEMORY_READ, TokenScope.MEMORY_WRITE, TokenScope.ADMIN
 ORDERS = {
@@ -161,10 +162,11 @@ class MemoryView(TokenView):
         expected = expected_revision(request, wanted)
         wanted.pop("revision", None)
         wanted = masked_change(wanted)
-        return one(
-            actions.revise(team=caller.team, by=caller.actor, memory=memory, expected_revision=expected, **wanted),
-            caller,
-        )
+        memory = actions.revise(team=caller.team, by=caller.actor, memory=memory, expected_revision=expected, **wanted)
+        verdict = screen(memory.content, channel="memory")
+        if "content" in wanted and verdict.suspicious:
+            memory = actions.quarantine(team=caller.team, by=caller.actor, memory=memory, reason=verdict.reason)
+        return one(memory, caller)
 
     @extend_schema(operation_id="memories_delete", responses={204: None})
     def delete(self, request: Request, memory_id: uuid.UUID) -> Response:

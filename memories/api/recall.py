@@ -20,6 +20,7 @@ from memories.actions import FeedbackItem
 from memories.api import examples
 from memories.api import serializers as forms
 from memories.models import Feedback, Recall
+from memories.safety.masking import mask_text
 
 
 class RecallView(TokenView):
@@ -94,7 +95,7 @@ def feedback_items(caller: Caller, receipt: Recall, wanted: dict[str, Any]) -> l
     """The items as sent; or one success for all that were adopted (all hits when none was marked)."""
     if wanted.get("items"):
         return [
-            FeedbackItem(str(item["memory"]), item["adopted"], item["success"], item["note"])
+            FeedbackItem(str(item["memory"]), item["adopted"], item["success"], mask_text(item["note"]))
             for item in wanted["items"]
         ]
     given = Feedback.objects.of(caller.team).filter(recall=receipt)

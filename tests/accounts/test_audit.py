@@ -273,7 +273,7 @@ def test_the_page_filters(team, alice, browse) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["since=9999-12-31&until=9999-12-31", "since=0001-01-01", "until=x", "actor=%00", "before=x", "verb=%F0%9F"],
+    ["since=9999-12-31&until=9999-12-31", "since=0001-01-01", "until=x", "before=x", "verb=%F0%9F"],
 )
 def test_odd_filters_break_nothing(alice, browse, query) -> None:
     assert browse(alice).get(f"/audit/?{query}").status_code == 200
