@@ -12,7 +12,17 @@ from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError, conninfo
 
 # These change the schema, so they connect as its owner; everything else as the role that serves.
-OWNERS_COMMANDS = {"up", "migrate", "makemigrations", "sqlmigrate", "test", "flush", "pgtrigger", "grant_app_role"}
+OWNERS_COMMANDS = {
+    "up",
+    "migrate",
+    "makemigrations",
+    "sqlmigrate",
+    "test",
+    "flush",
+    "pgtrigger",
+    "grant_app_role",
+    "evaluate",
+}
 
 
 def role_of(arguments: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from memories.enums import Status
 from memories.models import Memory, MemoryTerms, MemoryVector
 from memories.policies import LIVE
 from memories.search import keywords, vectors
+from memories.search.passages import date_words, passage_text
 from memories.search.tokens import document_tokens
 
 # Words of the structure that a later task may be asked about, beside the content itself.
@@ -21,7 +22,7 @@ SEARCHED_FIELDS = ("task_goal", "tools_used", "applies_when", "subject", "object
 
 def searched_text(memory: Memory) -> str:
     """The text whose words find this memory: content, tags, and a few fields of its structure."""
-    parts = [memory.content, *memory.tags]
+    parts = [memory.content, *memory.tags, date_words(memory.occurred_at)]
     situation = memory.structure.get("situation") or {}
     parts += [str(situation[name]) for name in ("text", "task_type") if situation.get(name)]  # the task it came from
     for name in SEARCHED_FIELDS:
@@ -36,7 +37,41 @@ def embed_memories(memories: Sequence[Memory]) -> np.ndarray:
     embedder = get_embedder()
     if not memories:
         return np.zeros((0, embedder.dimensions), dtype=np.float32)
-    return embedder.embed([memory.content for memory in memories], kind="passage")
+    before = _turns_before(memories)
+    texts = [passage_text(memory.content, before.get(_place(memory, -1), "")) for memory in memories]
+    return embedder.embed(texts, kind="passage")
+
+
+def _turns_before(memories: Sequence[Memory]) -> dict[tuple[uuid.UUID, str, int | None], str]:
+    """The contents of the turns just before these, by place: from the batch itself, else stored ones."""
+    turns = [memory for memory in memories if memory.session_id and memory.sequence is not None]
+    known = {_place(memory): memory.content for memory in turns}
+    wanted = {_place(memory, -1) for memory in turns} - known.keys()
+    if wanted:
+        stored = Memory.objects.of(turns[0].team).filter(
+            scope__in={scope for scope, _, _ in wanted},
+            session_id__in={session for _, session, _ in wanted},
+            sequence__in={sequence for _, _, sequence in wanted},
+            status__in=LIVE,
+        )
+        rows = stored.values_list("scope_id", "session_id", "sequence", "content")
+        known |= {(scope, session, sequence): content for scope, session, sequence, content in rows}
+    return known
+
+
+def _place(memory: Memory, step: int = 0) -> tuple[uuid.UUID, str, int | None]:
+    """Where a turn stands, or the one `step` away from it."""
+    sequence = None if memory.sequence is None else memory.sequence + step
+    return memory.scope_id, memory.session_id, sequence
+
+
+def turn_after(memory: Memory) -> Memory | None:
+    """The live turn whose vector was made with this one before it."""
+    if not memory.session_id or memory.sequence is None:
+        return None
+    scope, session, sequence = _place(memory, +1)
+    turns = Memory.objects.of(memory.team).filter(scope=scope, session_id=session, sequence=sequence)
+    return turns.filter(status__in=LIVE).first()
 
 
 def embed_query(text: str) -> np.ndarray:

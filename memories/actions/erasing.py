@@ -41,6 +41,8 @@ def forget(*, team: Team, by: Actor, memory: Memory, reason: str = "") -> Memory
     Relation.objects.of(team).filter(source=memory).delete()
     Relation.objects.of(team).filter(target=memory).delete()
     indexing.drop(memory)
+    if following := indexing.turn_after(memory):
+        indexing.index(team, [following])  # its vector was made with this text before it
     # The answer to the call that wrote it holds its text.
     IdempotencyKey.objects.of(team).filter(body__id=str(memory.pk)).delete()
     return memory

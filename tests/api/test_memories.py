@@ -25,9 +25,7 @@ def write(client, content: str = "Use the blue queue for exports.", **fields) ->
 
 
 def test_write_and_read(api) -> None:
-    memory = write(
-        api, tags=["ops"], structure={"subject": "exports", "predicate": "use", "object": "blue queue"}
-    )
+    memory = write(api, tags=["ops"], structure={"subject": "exports", "predicate": "use", "object": "blue queue"})
     read = api.get(f"{URL}/{memory['id']}")
     assert read["ETag"] == '"1"'
     assert read.json()["structure"]["object"] == "blue queue"
@@ -35,9 +33,7 @@ def test_write_and_read(api) -> None:
 
 
 def test_a_payload_sets_neither_trust_nor_status_nor_confidence_beyond_its_cap(api) -> None:
-    memory = write(
-        api, trust="human", status="active", confidence=1.0, team_id=str(uuid.uuid4()), support_count=99
-    )
+    memory = write(api, trust="human", status="active", confidence=1.0, team_id=str(uuid.uuid4()), support_count=99)
     assert memory["trust"] == "agent"
     assert memory["confidence"] == pytest.approx(0.8)
     assert memory["support_count"] == 1
@@ -132,9 +128,7 @@ def test_approve_demote_archive_restore(api) -> None:
     assert api.post(f"{url}/restore", {}).json()["status"] == "active"
     assert api.post(f"{url}/demote", {"reason": "wrong", "note": "red now"}).json()["status"] == "demoted"
     everything = {"query": "blue queue exports", "include_archived": True, "min_relevance": 0}
-    assert api.post("/api/v1/recall", everything).json()["hits"] == [], (
-        "a demoted memory never reaches an agent"
-    )
+    assert api.post("/api/v1/recall", everything).json()["hits"] == [], "a demoted memory never reaches an agent"
 
 
 def test_forgetting_leaves_a_tombstone_and_nothing_else(api) -> None:
@@ -215,10 +209,7 @@ def test_another_teams_memory_is_404_everywhere(api, other_api) -> None:
         answer = getattr(other_api, method)(url + path, body)
         assert answer.status_code == 404, (method, path, answer.status_code)
     assert other_api.get(URL).json()["results"] == []
-    assert (
-        other_api.post("/api/v1/recall", {"query": "blue queue exports", "min_relevance": 0}).json()["hits"]
-        == []
-    )
+    assert other_api.post("/api/v1/recall", {"query": "blue queue exports", "min_relevance": 0}).json()["hits"] == []
 
 
 def test_another_agents_private_memory_is_seen_only_by_grant(api, team) -> None:
@@ -255,9 +246,7 @@ def test_shared_memories_reach_every_granted_agent(api, team) -> None:
 )
 def test_a_token_without_the_scope_is_403_and_told_which(team, agent, method, path, scope) -> None:
     others = [s for s in factories.ALL_SCOPES if s != scope]
-    answer = getattr(factories.api_client(team, agent, others), method)(
-        path, {} if method == "post" else None
-    )
+    answer = getattr(factories.api_client(team, agent, others), method)(path, {} if method == "post" else None)
     assert answer.status_code == 403
     assert answer.json()["code"] == "insufficient_scope"
     assert scope in answer.json()["detail"]
@@ -311,3 +300,15 @@ def test_invisible_text_is_empty(api, content) -> None:
 @pytest.mark.parametrize("path", ["/memories/?q=%00", "/traces/?status=%00", "/audit/?verb=%00"])
 def test_a_nul_in_a_pages_address_is_refused(browse, alice, path) -> None:
     assert browse(alice).get(path).status_code == 400
+
+
+def test_forgetting_a_turn_takes_it_out_of_the_next_ones_vector(api) -> None:
+    turns = {"session_id": "s1", "sequence": 1}
+    first = write(api, "My locker is number forty-two.", **turns)
+    second = write(api, "Thanks, noted.", **{**turns, "sequence": 2})
+    alone = write(api, "Thanks, noted.", session_id="s2", sequence=2)
+    vectors = {str(row.memory_id): list(row.embedding) for row in MemoryVector.objects.of(api.team)}
+    assert vectors[second["id"]] != vectors[alone["id"]], "the turn before is heard in it"
+    api.delete(f"{URL}/{first['id']}")
+    vectors = {str(row.memory_id): list(row.embedding) for row in MemoryVector.objects.of(api.team)}
+    assert vectors[second["id"]] == pytest.approx(vectors[alone["id"]], abs=1e-3)
