@@ -17,15 +17,15 @@ from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.core import mail
 from django.urls import reverse
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from hindsight_site.accounts import invitations, permissions
 from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.tenancy import team_transaction
 from tests import factories
+from tests.browser.conftest import CHROMIUM
 
-CHROMIUM = Path("/usr/bin/chromium")
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
 SIZES = {"wide": (1280, 800), "small": (360, 740)}
 
@@ -40,19 +40,6 @@ OWN = [
     "team", "team_settings", "new_team", "account", "account_email", "account_change_password", "mfa_index",
     "mfa_activate_totp", "mfa_add_webauthn",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    # Playwright keeps an event loop in this thread; the database is used beside it, never inside it.
-    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-    if before is None:
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect
 
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.models import Agent, Team, User
@@ -27,8 +27,8 @@ from reflection.enums import ItemState
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.sampling import open_batch
 from tests import factories
+from tests.browser.conftest import CHROMIUM
 
-CHROMIUM = Path("/usr/bin/chromium")
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
 
 pytestmark = [
@@ -61,19 +61,6 @@ LESSONS = (
 )
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    # Playwright keeps an event loop in this thread; the database is used beside it, never inside it.
-    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-    if before is None:
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
 @pytest.fixture
 def batch(team: Team, agent: Agent) -> ReviewBatch:
     with team_transaction(team):
@@ -85,9 +72,7 @@ def batch(team: Team, agent: Agent) -> ReviewBatch:
 def learn(agent: Agent, content: str, said: str) -> Memory:
     """A trace in which a tool said it, and the memory that quotes it."""
     steps = (
-        StepDraft(
-            role="user", content="Please take care of this one for me.\nIt has been waiting since Monday."
-        ),
+        StepDraft(role="user", content="Please take care of this one for me.\nIt has been waiting since Monday."),
         StepDraft(role="tool", kind="tool_result", is_error=True, content=f'{{\n  "detail": "{said}"\n}}'),
     )
     trace, _ = factories.trace(agent, outcome="", task="Take care of a request", steps=steps)
@@ -115,9 +100,7 @@ def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page
         context = chromium.new_context(base_url=live_server.url, **options)
         contexts.append(context)
         session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies(
-            [{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}]
-        )
+        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", listen)
@@ -226,9 +209,7 @@ def test_keys_keep_out_of_the_way(batch: ReviewBatch, bob: User, visit) -> None:
     here = page.url
     for chord in ("Control+Shift+a", "Alt+d", "Meta+e"):
         page.keyboard.press(chord)
-    page.evaluate(
-        "document.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', repeat: true, bubbles: true}))"
-    )
+    page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', repeat: true, bubbles: true}))")
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(dialog).to_be_visible()
