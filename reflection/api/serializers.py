@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from hindsight_site.api.fields import AwareDateTimeField, ObjectField, TextField
 from reflection.enums import END_STATES, Role, StepKind
+from reflection.formats import FORMATS, OWN
 from reflection.models import Reflection, Step, Trace
 
 OUTCOMES = [state.value for state in END_STATES]
@@ -23,6 +24,19 @@ class StepIn(serializers.Serializer):
     is_error = serializers.BooleanField(required=False)
 
 
+class FormatField(serializers.ChoiceField):
+    """What the items of `steps` are."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            choices=FORMATS,
+            required=False,
+            default=OWN,
+            help_text="What `steps` holds: our own steps (hindsight), messages of OpenAI, Anthropic or LangChain, "
+            "or OpenTelemetry GenAI spans (otel). One message may become several steps.",
+        )
+
+
 class TraceIn(serializers.Serializer):
     """A task as the agent lived it. `steps` is documented by `StepIn`."""
 
@@ -36,6 +50,7 @@ class TraceIn(serializers.Serializer):
     remember = serializers.BooleanField(required=False, default=False)
     callback_url = serializers.URLField(max_length=500, required=False, allow_blank=True, default="")
     metadata = ObjectField(required=False, default=dict)
+    format = FormatField()
 
 
 class TraceDocumented(TraceIn):
@@ -51,6 +66,7 @@ class AppendIn(serializers.Serializer):
         default=None,
         help_text="The number of the first step. Left out: they go to the end.",
     )
+    format = FormatField()
 
 
 class AppendDocumented(AppendIn):

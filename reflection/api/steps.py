@@ -11,20 +11,28 @@ from django.utils.dateparse import parse_datetime
 
 from reflection.drafts import StepDraft, bad
 from reflection.enums import StepKind
+from reflection.formats import OWN, READERS
+from reflection.formats.mistakes import NotThisFormat
 
 KNOWN = frozenset({"at", "role", "kind", "tool", "arguments", "content", "is_error", "extra"})
 TOOL_LIMIT = 200
 
 
-def read_steps(value: Any) -> tuple[StepDraft, ...]:
-    """Return the steps of a payload. Raises `Invalid` naming the first field that is off.
+def read_steps(value: Any, shape: str = OWN) -> tuple[StepDraft, ...]:
+    """Return the steps of a payload. Raises `Invalid` naming the first item and field that is off.
 
-    Unknown keys of a step are kept under `extra`, never refused. A missing `kind` follows from the
-    rest: a tool's answer is a `tool_result`, a step with a tool or arguments a `tool_call`.
+    `shape` is one of `reflection.formats.FORMATS`. In our own, unknown keys of a step are kept under `extra`,
+    never refused, and a missing `kind` follows from the rest: a tool's answer is a `tool_result`, a step with a
+    tool or arguments a `tool_call`.
     """
     if not isinstance(value, list):
         raise bad("steps", "must be a list of steps.")
-    return tuple(_read_step(f"steps.{index}", item) for index, item in enumerate(value))
+    told = enumerate(value) if shape == OWN else READERS[shape](value)
+    try:
+        return tuple(_read_step(f"steps.{index}", item) for index, item in told)
+    except NotThisFormat as off:
+        path = ".".join(part for part in ("steps", str(off.index), off.field) if part)
+        raise bad(path, f"{off.message} The steps were sent as format {shape}.") from None
 
 
 def _read_step(path: str, item: Any) -> StepDraft:

@@ -80,21 +80,22 @@ class TracesView(TokenView):
         caller = self.caller(request)
         wanted = read_input(forms.TraceIn, request.data)
         agent = need_agent(caller, wanted.pop("agent"))
+        shape = wanted.pop("format")
         trace, reflection = actions.record_trace(
             team=caller.team,
             by=caller.actor,
             agent=agent,
-            draft=_draft(wanted, request.data),
+            draft=_draft(wanted, request.data, shape),
             token=caller.token,
         )
         return Response(written(trace, reflection), status=201, headers={"Location": f"/api/v1/traces/{trace.pk}"})
 
 
-def _draft(wanted: dict[str, Any], body: dict[str, Any]) -> TraceDraft:
+def _draft(wanted: dict[str, Any], body: dict[str, Any], shape: str) -> TraceDraft:
     extra = {key: value for key, value in body.items() if key not in KNOWN}
     return TraceDraft(
         **{**wanted, "outcome": wanted["outcome"] or "", "result": wanted["result"] or ""},
-        steps=read_steps(body.get("steps", [])),
+        steps=read_steps(body.get("steps", []), shape),
         extra=extra,
     )
 
@@ -141,10 +142,10 @@ class StepsView(TokenView):
         caller = self.caller(request)
         wanted = read_input(forms.AppendIn, request.data)
         trace = find_trace(caller, trace_id)
+        steps = read_steps(request.data.get("steps"), wanted["format"])
         first = actions.append_steps(
-            team=caller.team, by=caller.actor, trace=trace, steps=read_steps(request.data.get("steps")),
-            sequence=wanted["sequence"],
-        )  # fmt: skip
+            team=caller.team, by=caller.actor, trace=trace, steps=steps, sequence=wanted["sequence"]
+        )
         trace.refresh_from_db(fields=["step_count"])
         return Response({"id": str(trace.pk), "sequence": first, "step_count": trace.step_count}, status=201)
 
