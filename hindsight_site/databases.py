@@ -22,6 +22,9 @@ OWNERS_COMMANDS = {
     "pgtrigger",
     "grant_app_role",
     "evaluate",
+    "vector_indexes",
+    "backup",
+    "restore",
 }
 
 
@@ -30,13 +33,14 @@ def role_of(arguments: Sequence[str]) -> str:
     return "owner" if OWNERS_COMMANDS & set(arguments[:1]) else "app"
 
 
-def parameters(url: str, data_dir: Path, role: str = "owner") -> dict[str, Any]:
+def parameters(url: str, data_dir: Path, role: str = "owner", statement_timeout_ms: int = 0) -> dict[str, Any]:
     """Return NAME, USER, PASSWORD, HOST, PORT and OPTIONS for Django.
 
     `url` is a postgresql:// URI; empty means the embedded server in `data_dir`. Before that server's
     first start there is no address yet: the parameters then name a database that cannot be reached,
     so that commands without a database still run. `role` ("owner" or "app") is whom the embedded server
-    knows us as; a `url` says so itself. Raises ImproperlyConfigured when `url` is none.
+    knows us as; a `url` says so itself. A statement that takes longer than `statement_timeout_ms` is
+    cancelled (0: none is). Raises ImproperlyConfigured when `url` is none.
     """
     if not url:
         from hindsight_site import embedded_db  # not needed, nor looked at, with a DATABASE_URL
@@ -51,13 +55,14 @@ def parameters(url: str, data_dir: Path, role: str = "owner") -> dict[str, Any]:
         raise ImproperlyConfigured(
             "DATABASE_URL is not an address of the form postgresql://user:password@host/database."
         ) from error
+    bounded = {"options": f"-c statement_timeout={statement_timeout_ms}"} if statement_timeout_ms else {}
     return {
         "NAME": parts.pop("dbname", "hindsight"),
         "USER": parts.pop("user", ""),
         "PASSWORD": parts.pop("password", ""),
         "HOST": parts.pop("host", ""),
         "PORT": str(parts.pop("port", "")),
-        "OPTIONS": {"connect_timeout": 5, **parts},
+        "OPTIONS": {"connect_timeout": 5, **bounded, **parts},
     }
 
 
@@ -102,7 +107,9 @@ def follow() -> bool:
     """
     from django.conf import settings
 
-    wanted = parameters("", settings.DATA_DIR, settings.DATABASE_ROLE)
+    wanted = parameters(
+        "", settings.DATA_DIR, settings.DATABASE_ROLE, statement_timeout_ms=settings.DATABASE_STATEMENT_TIMEOUT_MS
+    )
     current = settings.DATABASES["default"]
     changed = any(current.get(name) != value for name, value in wanted.items() if name != "OPTIONS")
     current.update(wanted)

@@ -28,7 +28,8 @@ _READABLE = "abcdefghjkmnpqrstuvwxyz23456789"  # no l, i, o, 0, 1
 
 @dataclass(frozen=True, slots=True)
 class DemoTeam:
-    """What to sign in with and what to give an agent. `password` is empty once the person chose their own."""
+    """What to sign in with and what to give an agent. `password` is empty when it is not known here: once the
+    person chose their own, and for a person who was there before this data folder."""
 
     email: str
     password: str
@@ -51,7 +52,8 @@ def ensure_demo_team() -> DemoTeam:
     """Return the demo team's credentials; create what is missing of the team, the person and the agent.
 
     They are kept in `demo.json` in the data folder, readable by its owner only. When that file is lost or
-    belongs to another database, the password is set anew and another token is made.
+    belongs to another database, another token is made; the password of a person who is there already is
+    never touched, as somebody may be using it, and is then not known here.
     """
     path = settings.DATA_DIR / "demo.json"
     kept = _read(path)
@@ -69,6 +71,12 @@ def ensure_demo_team() -> DemoTeam:
     return DemoTeam(EMAIL, password, AGENT, token)
 
 
+def kept_token() -> str:
+    """The demo team's token as the data folder has it, or ""."""
+    kept = _read(settings.DATA_DIR / "demo.json")
+    return kept.token if kept else ""
+
+
 def _team_of(user: User) -> Team:
     """The oldest team that the demo person owns."""
     enter_person(user)
@@ -78,7 +86,9 @@ def _team_of(user: User) -> Team:
 
 
 def _password(user: User, kept: Kept | None) -> str:
-    """The password that opens the account, or "" when only its owner knows it."""
+    """The password that opens the account, made for a new one; or "" when only its owner knows it."""
+    if kept is None and user.has_usable_password():
+        return ""
     if kept is None:
         password = "-".join("".join(secrets.choice(_READABLE) for _ in range(4)) for _ in range(4))
         user.set_password(password)

@@ -29,6 +29,8 @@ def request_id(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable:
         try:
             response = get_response(request)
         finally:
+            # Django logs an answer of 500 after all middleware: the filter below finds the ids here.
+            request.log_ids = (ident, current_team_id.get())  # type: ignore[attr-defined]
             current_request_id.reset(request_token)
             current_team_id.reset(team_token)
         response["X-Request-ID"] = ident
@@ -41,6 +43,7 @@ class RequestFilter(logging.Filter):
     """Put the request's and the team's id on every log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = current_request_id.get()
-        record.team_id = current_team_id.get()
+        over = getattr(getattr(record, "request", None), "log_ids", ("", ""))
+        record.request_id = current_request_id.get() or over[0]
+        record.team_id = current_team_id.get() or over[1]
         return True

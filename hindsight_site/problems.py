@@ -7,11 +7,12 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from hindsight_site import outages
 from hindsight_site.middleware import current_request_id
 from hindsight_site.refusals import FieldError, Refused
 
@@ -52,6 +53,12 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     elif isinstance(error, exceptions.APIException):
         body = problem(error.status_code, str(error.get_codes()), str(error.detail))
         headers = _headers(error)
+    elif outages.is_outage(error):
+        outages.note(error)
+        body = problem(503, "unavailable", outages.DETAIL)
+        headers = {"Retry-After": str(outages.RETRY_AFTER)}
+    elif isinstance(error, UnreadablePostError):
+        body = problem(400, "incomplete", "The body did not arrive whole. Send it again.")
     else:
         logger.error("unhandled error in an API view", exc_info=error)
         body = problem(500, "server_error", "Something went wrong here. Quote the request id to us.")
@@ -92,6 +99,9 @@ def summary(errors: tuple[FieldError, ...]) -> str:
     return f"{errors[0].field}: {errors[0].message}{more}"
 
 
-def respond(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
+def respond(
+    request: HttpRequest, status: int, code: str, detail: str, headers: dict[str, str] | None = None
+) -> HttpResponse:
     """A problem document outside REST framework: unknown addresses and crashes under /api/."""
-    return JsonResponse(problem(status, code, detail), status=status, content_type=CONTENT_TYPE)
+    body = problem(status, code, detail)
+    return JsonResponse(body, status=status, headers=headers, content_type=CONTENT_TYPE)

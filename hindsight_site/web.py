@@ -13,6 +13,8 @@ from django.db import connections
 from django.urls import get_resolver
 from gunicorn.app.base import BaseApplication
 
+from hindsight_site.web_worker import Worker
+
 
 @dataclass(frozen=True, slots=True)
 class Serving:
@@ -58,7 +60,7 @@ def serve(serving: Serving, begin: Callable[[], None]) -> None:
 def _gunicorn_options(serving: Serving) -> dict[str, Any]:
     return {
         "bind": serving.bind,
-        "worker_class": "gthread",
+        "worker_class": Worker,
         "workers": serving.workers,
         "threads": serving.threads,
         "preload_app": True,
@@ -68,8 +70,17 @@ def _gunicorn_options(serving: Serving) -> dict[str, Any]:
         # The workers' heartbeat is a file: in memory where the system has such a place.
         "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir(),  # noqa: S108
         "proc_name": "hindsight-web",
+        "child_exit": _forget,
         "logconfig_dict": _logging(),
     }
+
+
+def _forget(server: Any, worker: Any) -> None:
+    """A web process has ended."""
+    if settings.COUNT_REQUESTS:
+        from hindsight_site.metrics import requests
+
+        requests.forget_process(worker.pid)
 
 
 def _logging() -> dict[str, Any]:

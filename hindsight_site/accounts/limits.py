@@ -167,8 +167,13 @@ def take(token: ApiToken) -> Allowance:
     of_token, of_team = policies()
     if not (of_token.is_on or of_team.is_on):
         return OPEN
+    return open_if_down(lambda connection: ask(connection, token.team_id, token.pk, of_token, of_team))
+
+
+def open_if_down(work: Callable[[psycopg.Connection], Allowance]) -> Allowance:
+    """Run `work` on the limiter's connection; `OPEN` when that fails."""
     try:
-        return _line.use(lambda connection: ask(connection, token.team_id, token.pk, of_token, of_team))
+        return _line.use(work)
     except Paused:
         return OPEN
     except (psycopg.Error, OSError) as error:
@@ -249,6 +254,19 @@ def requests_today(team_id: uuid.UUID) -> dict[uuid.UUID, int] | None:
     except (psycopg.Error, OSError) as error:
         logger.warning("rate limiter is down: nothing is counted", extra={"error": type(error).__name__})
         return None
+
+
+def tidy() -> int:
+    """Remove the buckets that nobody has drawn on for a day, and say how many."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(TIDY)
+        return cursor.rowcount
+
+
+def forget(team_id: uuid.UUID) -> None:
+    """Remove a team's buckets, in the transaction of whoever deletes the team."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute("DELETE FROM accounts_ratebucket WHERE team_id = %s", [team_id])
 
 
 def close() -> None:

@@ -16,8 +16,10 @@ from django.db import connection, connections, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight_site.accounts import limits
+from hindsight_site.accounts import deletion, limits, tasks
+from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.limits import Policy
+from hindsight_site.accounts.tenancy import team_transaction
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -321,3 +323,28 @@ def test_a_plain_function_for_faces_without_rest_framework(limit) -> None:
         limits.check(token)
     assert refused.value.status == 429
     assert 1 <= refused.value.wait <= 60
+
+
+def test_a_deleted_team_leaves_no_buckets(limit, team, api, team_api, other_api, alice) -> None:
+    limit(token=(60, 10), team=(60, 10))
+    for client in (api, team_api, other_api):
+        assert client.get("/api/v1/me").status_code == 200
+    assert len(rows_of(team.pk)) == 3
+    with team_transaction(team):
+        job = deletion.request_deletion(team=team, by=SYSTEM, requested_by=alice, confirmation=team.slug)
+    # The buckets are written on a connection of their own, the deletion in the test's transaction.
+    assert deletion.run(team, job.pk) == "done"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM accounts_ratebucket WHERE team_id = %s", [team.pk])
+        assert cursor.fetchone() == (0,)
+    assert len(rows_of(other_api.team.pk)) == 2
+
+
+def test_buckets_that_nobody_draws_on_are_tidied_away() -> None:
+    old, new = uuid.uuid4(), uuid.uuid4()
+    with connection.cursor() as cursor:
+        for owner, day in ((old, "2020-01-01"), (new, "2100-01-01")):
+            cursor.execute("INSERT INTO accounts_ratebucket VALUES (%s, %s, 0, %s, 1)", [owner, owner, day])
+        assert "removed" in tasks.tidy_buckets()
+        cursor.execute("SELECT owner_id FROM accounts_ratebucket WHERE owner_id = ANY(%s)", [[old, new]])
+        assert cursor.fetchall() == [(new,)]
