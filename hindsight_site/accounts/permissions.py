@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hindsight_site.accounts.enums import TeamRole, TokenScope
-from hindsight_site.accounts.models import Membership
+from hindsight_site.accounts.models import Agent, Membership
 from hindsight_site.refusals import Forbidden
 
 READ = "read"  # see memories, traces, metrics
@@ -71,4 +71,18 @@ def check_can(membership: Membership, permission: str) -> None:
         raise Forbidden(
             f"Your role ({membership.get_role_display()}) may not {EXPLANATIONS[permission]}. "
             "Ask an owner or admin of the team."
+        )
+
+
+def check_whole_team(agent: Agent | None, what: str) -> None:
+    """Raise `Forbidden` when a token speaks for one agent (`agent`), whatever its scopes.
+
+    Such a token reaches as far as its agent: `admin` makes it the master of that agent's own things, not of
+    the team. `what` completes "may not". See docs/adr/0008.
+    """
+    if agent is not None:
+        raise Forbidden(
+            f"This token speaks for the agent {agent.slug} only and may not {what}. "
+            "Use a token of the team's own, one that is bound to no agent.",
+            code="team_token_needed",
         )

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from hindsight_site.accounts import actions as accounts
 from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.accounts.models import Agent
+from hindsight_site.accounts.permissions import check_whole_team
 from hindsight_site.api.idempotency import idempotent
 from hindsight_site.api.views import TokenView, page, read_input
 from hindsight_site.refusals import NotFound
@@ -51,8 +52,9 @@ class AgentsView(TokenView):
     @extend_schema(operation_id="agents_create", request=forms.AgentIn, responses={201: forms.AgentOut})
     @idempotent
     def post(self, request: Request) -> Response:
-        """Create an agent with its private scope."""
+        """Create an agent with its private scope. Wants a token of the team's own."""
         caller = self.caller(request)
+        check_whole_team(caller.agent, "create agents")
         agent = scopes.add_agent(team=caller.team, by=caller.actor, **read_input(forms.AgentIn, request.data))
         return Response(forms.AgentOut(agent).data, status=201)
 
@@ -66,6 +68,13 @@ class AgentView(TokenView):
             raise NotFound(f"There is no agent {slug}.", code="agent_not_found")
         return agent
 
+    def manageable(self, request: Request, slug: str) -> Agent:
+        """An agent that the caller may change: an agent's own token itself only."""
+        caller, agent = self.caller(request), self.agent(request, slug)
+        if caller.agent != agent:
+            check_whole_team(caller.agent, "change other agents")
+        return agent
+
     @extend_schema(operation_id="agents_read", responses=forms.AgentOut)
     def get(self, request: Request, slug: str) -> Response:
         """One agent."""
@@ -76,14 +85,14 @@ class AgentView(TokenView):
         """Rename, describe, disable or enable an agent."""
         caller = self.caller(request)
         wanted = read_input(forms.AgentChange, request.data)
-        agent = accounts.change_agent(team=caller.team, by=caller.actor, agent=self.agent(request, slug), **wanted)
+        agent = accounts.change_agent(team=caller.team, by=caller.actor, agent=self.manageable(request, slug), **wanted)
         return Response(forms.AgentOut(agent).data)
 
     @extend_schema(operation_id="agents_delete", responses={204: None})
     def delete(self, request: Request, slug: str) -> Response:
         """Disable an agent: its tokens stop working, its traces and memories stay."""
         caller = self.caller(request)
-        accounts.change_agent(team=caller.team, by=caller.actor, agent=self.agent(request, slug), disabled=True)
+        accounts.change_agent(team=caller.team, by=caller.actor, agent=self.manageable(request, slug), disabled=True)
         return Response(status=204)
 
 
@@ -123,7 +132,7 @@ class ScopeView(TokenView):
         """Rename or describe a scope, or change how its memories are reviewed."""
         caller = self.caller(request)
         scope = scopes.change(
-            team=caller.team, by=caller.actor, scope=find_scope(self, request, slug),
+            team=caller.team, by=caller.actor, scope=manageable_scope(self, request, slug),
             **read_input(forms.ScopeChange, request.data),
         )  # fmt: skip
         return Response(forms.ScopeOut(scope).data)
@@ -132,7 +141,7 @@ class ScopeView(TokenView):
     def delete(self, request: Request, slug: str) -> Response:
         """Delete an empty shared scope. One that holds memories is refused."""
         caller = self.caller(request)
-        scopes.delete(team=caller.team, by=caller.actor, scope=find_scope(self, request, slug))
+        scopes.delete(team=caller.team, by=caller.actor, scope=manageable_scope(self, request, slug))
         return Response(status=204)
 
 
@@ -156,7 +165,7 @@ class GrantsView(TokenView):
         if agent is None:
             raise NotFound(f"There is no agent {wanted['agent']}.", code="agent_not_found")
         scopes.grant(
-            team=caller.team, by=caller.actor, scope=find_scope(self, request, slug), agent=agent,
+            team=caller.team, by=caller.actor, scope=manageable_scope(self, request, slug), agent=agent,
             can_read=wanted["can_read"], can_write=wanted["can_write"],
         )  # fmt: skip
         return Response(wanted)
@@ -170,4 +179,12 @@ def find_scope(view: TokenView, request: Request, slug: str) -> Scope:
     scope = Scope.objects.of(caller.team).select_related("agent").filter(slug=slug).first()
     if scope is None:
         raise NotFound(f"There is no scope {slug}.", code="scope_not_found")
+    return scope
+
+
+def manageable_scope(view: TokenView, request: Request, slug: str) -> Scope:
+    """A scope that the caller may change and grant: an agent's own token its private one only."""
+    caller, scope = view.caller(request), find_scope(view, request, slug)
+    if caller.agent is None or scope.agent_id != caller.agent.pk:
+        check_whole_team(caller.agent, "change or grant shared scopes")
     return scope
