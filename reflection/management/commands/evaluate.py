@@ -1,5 +1,6 @@
-"""Measure how good it is: recall, masking, screening, the rules distiller.
+"""Measure how good and how fast it is: recall, masking, screening, the rules distiller, the detection of conflicts.
 
+    manage.py evaluate latency --sizes 1000 10000
     manage.py evaluate recall --data ../shared/data/dev --sets locomo beam --json figures.json
     manage.py evaluate masking
 
@@ -21,12 +22,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from memories.embeddings import get_embedder
-from memories.evaluation import masking, report, runs, screening, surroundings
+from memories.embeddings import get_embedder, warm_up
+from memories.evaluation import conflicts, latency, masking, report, runs, screening, surroundings
 from memories.evaluation.report import Figure
 from memories.evaluation.sets import SETS
 from memories.search.calibration import calibration_of
-from reflection.evaluation import rules
+from reflection.evaluation import contradictions, recording, rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,10 @@ OTHERS = {
 
 
 class Command(BaseCommand):
-    help = "Measure the quality of recall, masking, screening or the rules distiller on labelled data."
+    help = "Measure the quality of recall, masking, screening, the rules distiller or the detection of conflicts."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("what", choices=["recall", *OTHERS])
+        parser.add_argument("what", choices=["recall", "latency", "conflicts", *OTHERS], nargs="?", default="latency")
         parser.add_argument(
             "--data",
             type=Path,
@@ -58,6 +59,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="recall: only these sets")
         parser.add_argument("--haystacks", type=int, help="recall: only the first so many of each set")
+        parser.add_argument(
+            "--sizes", nargs="+", type=int, default=[1_000, 10_000], help="latency: memories in a team; 100000 too"
+        )
         parser.add_argument("--json", type=Path, help="write the figures to this file too")
 
     def handle(self, what: str, data: Path, **options: Any) -> None:
@@ -69,8 +73,13 @@ class Command(BaseCommand):
         }
         for name, value in head.items():
             self.stdout.write(f"{name}: {value}")
+        warm_up()
         if what == "recall":
             measured = self._recall(data, options["sets"], options["haystacks"])
+        elif what == "latency":
+            measured = self._latency(options["sizes"])
+        elif what == "conflicts":
+            measured = self._conflicts(data)
         else:
             measured = self._other(what, data)
         if options["json"]:
@@ -96,6 +105,17 @@ class Command(BaseCommand):
             raise CommandError("None of the data sets is there; say where they are with --data.")
         return measured
 
+    def _conflicts(self, data: Path) -> dict[str, Any]:
+        """Our own pairs need no data; the unlabelled lessons are added where they are there."""
+        figures = contradictions.measure(data)
+        self.stdout.write(conflicts.table(figures))
+        return {"conflicts": {"checksum": surroundings.checksum([conflicts.OWN, conflicts.HELD]), "figures": figures}}
+
+    def _latency(self, sizes: Sequence[int]) -> dict[str, Any]:
+        rows = [*latency.measure(sizes, progress=self._progress("latency")), recording.measure()]
+        self._table(rows)
+        return {"latency": {row.measure: row.value for row in rows}}
+
     def _other(self, what: str, data: Path) -> dict[str, Any]:
         path = data / OTHERS[what].file
         if not path.exists():
@@ -108,10 +128,11 @@ class Command(BaseCommand):
     def _table(self, rows: Sequence[Figure]) -> None:
         for row in rows:
             value = "–" if row.value is None else f"{row.value:.3f}"
-            agreed = "" if row.must is None else f"must {row.must:.2f}, aim {row.aim:.2f}"
-            met = row.must is not None and row.value is not None and row.value >= row.must
-            mark = "" if row.must is None else "ok" if met else "BELOW"
-            self.stdout.write(f"  {row.measure:<32} {value:>9}  n={row.n:<6} {agreed:<22} {mark}".rstrip())
+            bound = "at most" if row.at_most else "must"
+            agreed = "" if row.must is None else f"{bound} {row.must:.2f}"
+            agreed += "" if row.aim is None else f", aim {row.aim:.2f}"
+            mark = {None: "", True: "ok", False: "MISSED"}[row.met]
+            self.stdout.write(f"  {row.measure:<40} {value:>10}  n={row.n:<6} {agreed:<24} {mark}".rstrip())
 
     def _progress(self, name: str) -> runs.Progress:
         """A line that is rewritten on a terminal, with an estimate; nothing when the output is a file."""

@@ -1,0 +1,122 @@
+"""Jobs over REST: long work that was asked for, how far it is, and how it ended."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from hindsight_site.accounts.authentication import Caller
+from hindsight_site.accounts.enums import JobKind, JobStatus, TokenScope
+from hindsight_site.accounts.jobs import actions, queries
+from hindsight_site.accounts.jobs.estimates import estimate
+from hindsight_site.accounts.jobs.models import Job
+from hindsight_site.accounts.tenancy import team_transaction
+from hindsight_site.api.fields import ObjectField
+from hindsight_site.api.idempotency import idempotent
+from hindsight_site.api.pagination import read_whole
+from hindsight_site.api.views import TokenView, page, read_input
+
+MAX_WAIT_SECONDS = 20
+LOOK_EVERY_SECONDS = 0.2
+WAIT = OpenApiParameter(
+    "wait",
+    {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS, "default": 0},
+    description="Seconds to wait for an end state.",
+)
+
+
+class ProgressOut(serializers.Serializer):
+    done = serializers.IntegerField()
+    total = serializers.IntegerField(help_text="0 while it is not known.")
+    what = serializers.CharField(help_text="What is being done now.")
+    share = serializers.FloatField(allow_null=True, help_text="0..1; null while the total is not known.")
+    seconds_left = serializers.FloatField(allow_null=True, help_text="An estimate; null without a ground for one.")
+
+
+class JobOut(serializers.ModelSerializer):
+    arguments = ObjectField(help_text="What was asked for; never the text to erase.")
+    progress = serializers.SerializerMethodField()
+    result = ObjectField(help_text="Counts and reasons, once it is done.")
+    asked_by = serializers.CharField(help_text="The person or token that asked, or the schedule.")
+
+    class Meta:
+        model = Job
+        fields = [
+            "id", "kind", "status", "arguments", "progress", "result", "error", "attempts", "asked_by", "created_at",
+            "begun_at", "finished_at", "cancel_requested_at",
+        ]  # fmt: skip
+
+    @extend_schema_field(ProgressOut)
+    def get_progress(self, job: Job) -> dict[str, Any]:
+        told = estimate(done=job.done, total=job.total, begun_at=job.begun_at, now=timezone.now())
+        left = told.seconds_left if job.is_open else None
+        return {"done": job.done, "total": job.total, "what": job.doing, "share": told.share, "seconds_left": left}
+
+
+class JobFilters(serializers.Serializer):
+    kind = serializers.ChoiceField(choices=JobKind.choices, required=False, default="")
+    status = serializers.ChoiceField(choices=JobStatus.choices, required=False, default="")
+
+
+def accepted(job: Job) -> Response:
+    """The answer to a request for long work: the job, and where it will be."""
+    return Response(JobOut(job).data, status=202, headers={"Location": f"/api/v1/jobs/{job.pk}"})
+
+
+class JobsView(TokenView):
+    token_scopes = {"GET": TokenScope.MEMORY_READ}
+
+    @extend_schema(operation_id="jobs_list", parameters=[JobFilters], responses=JobOut(many=True))
+    def get(self, request: Request) -> Response:
+        """Long work of the team, newest first; for a token bound to an agent, what that agent asked for."""
+        caller = self.caller(request)
+        wanted = read_input(JobFilters, request.query_params.dict())
+        jobs = queries.visible(caller.team, caller.agent)
+        jobs = jobs.filter(**{name: value for name, value in wanted.items() if value})
+        return page(request, jobs, lambda found: JobOut(found, many=True).data)
+
+
+@method_decorator(transaction.non_atomic_requests, name="dispatch")
+class JobView(TokenView):
+    """Waits outside any transaction, so that nothing is held while nothing happens."""
+
+    token_scopes = {"GET": TokenScope.MEMORY_READ}
+
+    @extend_schema(operation_id="jobs_read", parameters=[WAIT], responses=JobOut)
+    def get(self, request: Request, job_id: uuid.UUID) -> Response:
+        """One job: how far it is, and what it did."""
+        caller = self.caller(request)
+        wait = read_whole(request, "wait", default=0, low=0, high=MAX_WAIT_SECONDS)
+        return Response(awaited(caller, job_id, wait))
+
+
+def awaited(caller: Caller, job_id: uuid.UUID, seconds: float) -> dict[str, Any]:
+    """Return a job when it has ended, or as it stands after `seconds`. Call outside a transaction."""
+    until = time.monotonic() + seconds
+    while True:
+        with team_transaction(caller.team):
+            job = queries.get(caller.team, caller.agent, job_id)
+            if not job.is_open or time.monotonic() >= until:
+                return JobOut(job).data
+        time.sleep(LOOK_EVERY_SECONDS)
+
+
+class CancelView(TokenView):
+    token_scopes = {"POST": TokenScope.ADMIN}
+
+    @extend_schema(operation_id="jobs_cancel", request=None, responses=JobOut)
+    @idempotent
+    def post(self, request: Request, job_id: uuid.UUID) -> Response:
+        """Stop a job: at once when it waits, else before its next batch. What it did until then stays done."""
+        caller = self.caller(request)
+        job = queries.get(caller.team, caller.agent, job_id)
+        return Response(JobOut(actions.cancel(team=caller.team, by=caller.actor, job=job)).data)

@@ -1,0 +1,118 @@
+"""Who works on a row that is a job: claimed by compare-and-set, kept by a lease, guarded by a fencing token.
+
+A worker that dies stops renewing; after the lease another may claim. The fence grows at each claim, so
+a worker that was only slow cannot write over its successor. The rows have the fields `status` ("queued",
+"running", or an end), `attempts`, `fence`, `lease_until`, `run_after` and `started_at`.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection, models
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from hindsight_site.accounts.models import Team
+from hindsight_site.accounts.tenancy import team_transaction
+
+QUEUED, RUNNING = "queued", "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to finish one row, as long as `fence` is the newest. `lease` is renewed while it is worked on."""
+
+    model: type[models.Model]
+    team: Team
+    row_id: uuid.UUID
+    fence: int
+    lease: timedelta
+
+    @property
+    def rows(self) -> QuerySet[Any]:
+        """The row as a query that finds it only while it is ours."""
+        return _rows(self.model, self.team, self.row_id).filter(fence=self.fence, status=RUNNING)
+
+
+class LeaseLost(Exception):
+    """Another worker has claimed the row meanwhile: drop what was done."""
+
+
+def claim(
+    model: type[models.Model], team: Team, row_id: uuid.UUID, *, lease: timedelta, max_attempts: int
+) -> Claim | None:
+    """Claim a row that is due, or whose worker stopped renewing. None: somebody else has it, or it has ended."""
+    now = timezone.now()
+    due = Q(status=QUEUED, run_after__lte=now)
+    abandoned = Q(status=RUNNING, lease_until__lt=now)
+    with team_transaction(team):
+        row = _rows(model, team, row_id)
+        fence = row.values_list("fence", flat=True).first()
+        if fence is None:
+            return None
+        won = row.filter(due | abandoned, fence=fence, attempts__lt=max_attempts).update(
+            status=RUNNING,
+            fence=fence + 1,
+            attempts=F("attempts") + 1,  # at the claim, so that a death counts
+            lease_until=now + lease,
+            started_at=now,
+        )
+    return Claim(model, team, row_id, fence + 1, lease) if won else None
+
+
+def held(claim: Claim) -> Any:
+    """Lock the row for writing the result. Call inside the transaction that writes. Raises `LeaseLost`."""
+    row = claim.rows.select_for_update().first()
+    if row is None:
+        raise LeaseLost
+    return row
+
+
+def renew(claim: Claim) -> bool:
+    """Extend the lease; False when it was lost."""
+    with team_transaction(claim.team):
+        return bool(claim.rows.update(lease_until=timezone.now() + claim.lease))
+
+
+@contextmanager
+def kept(claim: Claim) -> Iterator[None]:
+    """Renew the lease in the background for as long as the work inside takes."""
+    done = threading.Event()
+
+    def renew_until_done() -> None:
+        while not done.wait(claim.lease.total_seconds() / 3):
+            if not renew(claim):
+                break
+        connection.close()  # this thread's own
+
+    thread = threading.Thread(target=renew_until_done, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def lost(rows: QuerySet[Any], wake_up_lost_after: timedelta) -> QuerySet[Any]:
+    """Those of `rows` whose wake-up or worker was lost."""
+    now = timezone.now()
+    waiting = Q(status=QUEUED, run_after__lt=now, created_at__lt=now - wake_up_lost_after)
+    abandoned = Q(status=RUNNING, lease_until__lt=now)
+    return rows.filter(waiting | abandoned).order_by("run_after")
+
+
+def dead(rows: QuerySet[Any], max_attempts: int) -> QuerySet[Any]:
+    """Those of `rows` whose worker died at every attempt: to be buried, visibly."""
+    return rows.filter(status=RUNNING, lease_until__lt=timezone.now(), attempts__gte=max_attempts)
+
+
+def _rows(model: type[models.Model], team: Team, row_id: uuid.UUID) -> QuerySet[Any]:
+    return model._default_manager.filter(team_id=team.pk, pk=row_id)

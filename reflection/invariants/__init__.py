@@ -1,0 +1,1 @@
+"""What must always hold between the tables of a team, whatever crashed: looked for nightly, repaired where safe."""
