@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Model
@@ -85,4 +86,37 @@ def record(
         after=state_of(on) if after is None else after,
         detail=detail or {},
         request_id=current_request_id.get(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One of many changes: its verb, what was changed, the fingerprints around it, and its detail."""
+
+    verb: str
+    object_type: str
+    object_id: str
+    before: str
+    after: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def record_many(*, team: Team, by: Actor, changes: Iterable[Change]) -> None:
+    """Write one event for each change: for a rule that changes hundreds of rows in one statement."""
+    request_id = current_request_id.get()
+    AuditEvent.objects.bulk_create(
+        AuditEvent(
+            team=team,
+            actor_kind=by.kind,
+            actor_id=by.id,
+            actor_label=by.label,
+            verb=change.verb,
+            object_type=change.object_type,
+            object_id=change.object_id,
+            before=change.before,
+            after=change.after,
+            detail=change.detail,
+            request_id=request_id,
+        )
+        for change in changes
     )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import F, Q, QuerySet
 
+from hindsight_site.accounts.audit_choices import kinds_of, verbs_of
 from hindsight_site.accounts.models import AuditEvent, Team
 from hindsight_site.accounts.tenancy import team_transaction
 
+# What a spreadsheet takes for the beginning of a formula, in half and full width.
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
 CHUNK = 1_000  # rows of a download that are read in one transaction
 COLUMNS = (
     "at", "actor_kind", "actor_id", "actor_label", "verb", "object_type", "object_id", "before", "after", "detail",
@@ -25,27 +29,35 @@ COLUMNS = (
 class AuditFilters:
     """What to show. An empty filter lets everything through; `since` is included, `until` is not.
 
-    `actor` is an id, or part of a label. `verb` is whole (memory.approved) or a family (memory).
+    `actor` is an id, or part of a label; with `actor_kind` an id only. `verb` is whole (memory.approved)
+    or a family (memory).
     """
 
     actor: str = ""
+    actor_kind: str = ""  # enums.ActorKind
     verb: str = ""
     object_type: str = ""
     object_id: str = ""
+    request_id: str = ""
     since: datetime | None = None
     until: datetime | None = None
 
 
 def narrow(events: QuerySet[AuditEvent], filters: AuditFilters) -> QuerySet[AuditEvent]:
     """Return the events of `events` that `filters` let through."""
-    if filters.actor:
+    if filters.actor_kind:
+        events = events.filter(actor_kind=filters.actor_kind)
+        events = events.filter(actor_id=filters.actor) if filters.actor else events
+    elif filters.actor:
         events = events.filter(Q(actor_id=filters.actor) | Q(actor_label__icontains=filters.actor))
     if filters.verb:
-        events = events.filter(Q(verb=filters.verb) | Q(verb__startswith=f"{filters.verb}."))
+        events = events.filter(verb=filters.verb)
     if filters.object_type:
         events = events.filter(object_type=filters.object_type)
     if filters.object_id:
         events = events.filter(object_id=filters.object_id)
+    if filters.request_id:
+        events = events.filter(request_id=filters.request_id)
     if filters.since is not None:
         events = events.filter(at__gte=filters.since)
     if filters.until is not None:
@@ -55,7 +67,13 @@ def narrow(events: QuerySet[AuditEvent], filters: AuditFilters) -> QuerySet[Audi
 
 def found(team: Team, filters: AuditFilters) -> QuerySet[AuditEvent]:
     """Return the team's events that `filters` let through. `created_at` is there for `cursors`."""
-    return narrow(AuditEvent.objects.of(team), filters).annotate(created_at=F("at"))
+    events = AuditEvent.objects.of(team)
+    if filters.verb and "." not in filters.verb:  # a family: the verbs of it that there are
+        events = events.filter(verb__in=verbs_of(team).get(filters.verb, []))
+        filters = replace(filters, verb="")
+    if filters.object_id and not filters.object_type:
+        events = events.filter(object_type__in=kinds_of(team))  # an id alone could use no index
+    return narrow(events, filters).annotate(created_at=F("at"))
 
 
 def lines(team: Team, filters: AuditFilters, chunk: int = CHUNK) -> Iterator[str]:
@@ -90,5 +108,7 @@ def _csv(rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(value: object) -> str:
     """The value as text that a spreadsheet does not run: one that begins like a formula is quoted."""
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     text = value.isoformat() if isinstance(value, datetime) else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return f"'{text}" if text.startswith(FORMULA) or text.lstrip().startswith(FORMULA) else text

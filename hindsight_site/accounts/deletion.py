@@ -16,7 +16,7 @@ from django.db import DatabaseError, models, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from hindsight_site.accounts import audit
+from hindsight_site.accounts import audit, limits
 from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.enums import DeletionState
 from hindsight_site.accounts.models import Team, TeamDeletion, User
@@ -44,10 +44,12 @@ def request_deletion(*, team: Team, by: Actor, requested_by: User, confirmation:
     if confirmation.strip() != team.slug:
         message = f"Type {team.slug} to delete this team."
         raise Invalid(message, code="not_confirmed", errors=(FieldError("confirmation", message),))
-    if not Team.objects.filter(pk=team.pk, suspended_at=None).update(suspended_at=timezone.now()):
+    before, now = audit.state_of(team), timezone.now()
+    if not Team.objects.filter(pk=team.pk, suspended_at=None).update(suspended_at=now):
         raise Conflict("This team is being deleted already.", code="team_suspended")
     deletion = TeamDeletion.objects.create(team=team, team_name=team.name, requested_by=requested_by)
-    audit.record(team=team, by=by, verb="team.deletion_requested", on=team)
+    team.suspended_at = now
+    audit.record(team=team, by=by, verb="team.deletion_requested", on=team, before=before)
     enqueue(DELETE_TEAM, team.pk, deletion.pk)
     return deletion
 
@@ -131,8 +133,9 @@ def _delete_rows(team: Team, deletion_id: uuid.UUID, until: float, batch: int) -
 
 def _finish(team: Team, deletion_id: uuid.UUID) -> None:
     with team_transaction(team):
-        audit.record(team=team, by=_BY, verb="team.deleted", on=team)
+        audit.record(team=team, by=_BY, verb="team.deleted", on=team, before=audit.state_of(team), after="")
         Team.objects.filter(pk=team.pk)._raw_delete("default")
+        limits.forget(team.pk)
         _row(team, deletion_id).update(
             state=DeletionState.DONE, table="", error="", lease_until=None, finished_at=timezone.now()
         )

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from hindsight_site.accounts import invitations, permissions
+from hindsight_site.accounts import invitations, mailing, permissions
 from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Invitation, User
 from hindsight_site.accounts.pages import SESSION_KEY, TeamRequest, team_page
@@ -35,7 +35,7 @@ def invite(request: TeamRequest) -> HttpResponse:
         )
     except Refused as refusal:
         return show_people(request, refusal, {"email": email, "role": role})
-    messages.success(request, f"{invitation.email} has mail. The link works once, for seven days.")
+    tell(request, f"{invitation.email} has mail. The link works once, for seven days.", invitation)
     return redirect("team")
 
 
@@ -54,7 +54,7 @@ def resend(request: TeamRequest, invitation_id: uuid.UUID) -> HttpResponse:
         )
     except Refused as refusal:
         return show_people(request, refusal)
-    messages.success(request, f"{invitation.email} has mail again; the former link works no more.")
+    tell(request, f"{invitation.email} has mail again; the former link works no more.", invitation)
     return redirect("team")
 
 
@@ -71,12 +71,20 @@ def revoke(request: TeamRequest, invitation_id: uuid.UUID) -> HttpResponse:
     return redirect("team")
 
 
+def tell(request: TeamRequest, done: str, invitation: Invitation) -> None:
+    """Say that a mail was sent, or as it is: where it went instead, and to hand the link on."""
+    if instead := mailing.where_instead():
+        messages.warning(request, f"{instead} Hand the link below on to {invitation.email} yourself.")
+    else:
+        messages.success(request, done)
+
+
 def _invitation(request: TeamRequest, invitation_id: uuid.UUID) -> Invitation:
     return get_object_or_404(Invitation.objects.of(request.team), pk=invitation_id)
 
 
 @never_cache
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def open_invitation(request: Any, token: str) -> HttpResponse:
     """What one is invited to, for everybody who has the link; accepting wants the invited address."""
     try:

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
@@ -32,7 +33,7 @@ LIFETIME = timedelta(days=7)
 MAX_OPEN = 200  # invitations of one team, so that it cannot be used to flood mailboxes
 PAUSE = timedelta(minutes=1)  # between two mails of one invitation
 SESSION_KEY = "invitation"  # in the session: the link by which a new person came, until they have signed up
-_SALT = "hindsight.invitation"
+_SALT, _MAILED = "hindsight.invitation.link", "hindsight.invitation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Found:
 
     team: Team
     invitation: Invitation
+    was_mailed: bool  # the link came out of the mailbox of the invited, and was not copied from the page
 
 
 class MailFailed(Refused):
@@ -70,20 +72,25 @@ def invite(*, team: Team, by: Actor, email: str, role: str, allowed: Collection[
     invitation = Invitation.objects.create(
         team=team, email=email, role=role, invited_by=inviter, expires_at=timezone.now() + LIFETIME
     )
-    audit.record(team=team, by=by, verb="invitation.created", on=invitation, detail={"role": role})
     _send(team, invitation, inviter)
+    audit.record(team=team, by=by, verb="invitation.created", on=invitation, detail={"role": role})
     return invitation
 
 
 @transaction.atomic
 def resend(*, team: Team, by: Actor, invitation: Invitation, allowed: Collection[str], sender: User) -> Invitation:
     """Mail another link, good for another seven days; the former one works no more."""
+    # Two at once are one mail: the second finds that the first went out just now.
+    invitation.refresh_from_db(from_queryset=Invitation.objects.of(team).select_for_update())
     _check_gift(invitation.role, allowed)
     _check_open(invitation)
     if invitation.sent_at is not None and invitation.sent_at > timezone.now() - PAUSE:
         raise Conflict("The last mail went out less than a minute ago.", code="too_soon")
-    audit.record(team=team, by=by, verb="invitation.resent", on=invitation)
+    before = audit.state_of(invitation)
     _send(team, invitation, sender)
+    audit.record(
+        team=team, by=by, verb="invitation.resent", on=invitation, before=before, detail={"sends": invitation.sends}
+    )
     return invitation
 
 
@@ -92,9 +99,11 @@ def revoke(*, team: Team, by: Actor, invitation: Invitation) -> None:
     """Take an invitation back. Its link stops working; taking it back twice is fine."""
     if invitation.accepted_at is not None:
         raise Conflict("This invitation was accepted; remove the person instead.", code="accepted_already")
+    before, now = audit.state_of(invitation), timezone.now()
     pending = Invitation.objects.of(team).filter(pk=invitation.pk, accepted_at=None, revoked_at=None)
-    if pending.update(revoked_at=timezone.now()):
-        audit.record(team=team, by=by, verb="invitation.revoked", on=invitation)
+    if pending.update(revoked_at=now):
+        invitation.revoked_at = now
+        audit.record(team=team, by=by, verb="invitation.revoked", on=invitation, before=before)
 
 
 @transaction.atomic
@@ -110,7 +119,7 @@ def accept(*, team: Team, by: Actor, invitation: Invitation, person: User) -> Me
             code="other_address",
         )
     _check_open(invitation)
-    now = timezone.now()
+    before, now = audit.state_of(invitation), timezone.now()
     usable = Invitation.objects.of(team).filter(
         pk=invitation.pk, accepted_at=None, revoked_at=None, expires_at__gt=now, sends=invitation.sends
     )
@@ -119,8 +128,9 @@ def accept(*, team: Team, by: Actor, invitation: Invitation, person: User) -> Me
     membership, created = Membership.objects.get_or_create(team=team, user=person, defaults={"role": invitation.role})
     if not created:
         raise Conflict(f"You are in {team.name} already.", code="member_already")
+    invitation.accepted_at = now
     detail = {"role": membership.role, "user": person.pk}
-    audit.record(team=team, by=by, verb="invitation.accepted", on=invitation, detail=detail)
+    audit.record(team=team, by=by, verb="invitation.accepted", on=invitation, before=before, detail=detail)
     return membership
 
 
@@ -130,16 +140,21 @@ def open_invitations(team: Team):  # noqa: ANN201 - a queryset of Invitation
     return rows.select_related("invited_by").order_by("-created_at", "-id")
 
 
-def link(invitation: Invitation) -> str:
-    """The address that accepts the invitation, as it stands after its last mail."""
-    token = signing.dumps([str(invitation.team_id), str(invitation.pk), invitation.sends], salt=_SALT)
+def link(invitation: Invitation, *, mailed: bool = False) -> str:
+    """The address that accepts the invitation, as it stands after its last mail.
+
+    Whoever has the one that was `mailed` reads the mailbox of the invited. The other is for those who invite,
+    to hand on: it opens the same, and proves no address.
+    """
+    told = [str(invitation.team_id), str(invitation.pk), invitation.sends]
+    token = signing.dumps(told, salt=_MAILED if mailed else _SALT)
     return settings.SITE_URL + reverse("invitation", args=[token])
 
 
 def find(token: str) -> Found:
     """Read a link and enter its team. Raises `NotFound` for one that is forged or stands for nothing any more."""
     try:
-        team_id, invitation_id, sends = signing.loads(token, salt=_SALT, max_age=LIFETIME)
+        (team_id, invitation_id, sends), was_mailed = _read(token)
         team = Team.objects.filter(pk=uuid.UUID(team_id), suspended_at=None).first()
     except (signing.BadSignature, ValueError, TypeError):
         raise _gone() from None
@@ -150,7 +165,15 @@ def find(token: str) -> Found:
     invitation = rows.select_related("invited_by").first()
     if invitation is None or not is_open(invitation):
         raise _gone()
-    return Found(team, invitation)
+    return Found(team, invitation, was_mailed)
+
+
+def _read(token: str) -> tuple[list[Any], bool]:
+    """What a link says, and whether it is one that was mailed. Raises `BadSignature`."""
+    try:
+        return signing.loads(token, salt=_MAILED, max_age=LIFETIME), True
+    except signing.BadSignature:
+        return signing.loads(token, salt=_SALT, max_age=LIFETIME), False
 
 
 def of_session(session: SessionBase) -> Found | None:
@@ -201,7 +224,7 @@ def _send(team: Team, invitation: Invitation, sender: User) -> None:
     fields = {"sent_at": now, "expires_at": now + LIFETIME}
     Invitation.objects.of(team).filter(pk=invitation.pk).update(sends=F("sends") + 1, **fields)
     invitation.refresh_from_db()
-    context = {"team": team, "invitation": invitation, "sender": sender, "link": link(invitation)}
+    context = {"team": team, "invitation": invitation, "sender": sender, "link": link(invitation, mailed=True)}
     # A name with a line break would be a header of its own.
     subject = " ".join(f"{sender} invites you to {team.name}".split())
     body = render_to_string("accounts/mail/invitation.txt", context)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Collection
+from datetime import datetime
 
 from django.db import transaction
+from django.utils import timezone
 
 from hindsight_site.accounts import actions, audit
 from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.enums import TeamRole, Theme
-from hindsight_site.accounts.models import Membership, Team, User
+from hindsight_site.accounts.models import Membership, Team, TeamDeletion, User
 from hindsight_site.refusals import Conflict, FieldError, Forbidden, Invalid
 
 MAX_NAME = 120  # characters, of a team
@@ -52,20 +54,36 @@ def found_team(*, by: Actor, owner: User, name: str, time_zone: str = "UTC") -> 
 @transaction.atomic
 def change_team(*, team: Team, by: Actor, name: str, time_zone: str) -> Team:
     """Rename a team and set its time zone. Its short name stays: addresses hold it."""
-    before = {"name": team.name, "time_zone": team.time_zone}
+    before, was = audit.state_of(team), (team.name, team.time_zone)
     team.name, team.time_zone = check_name(name), check_time_zone(time_zone)
-    after = {"name": team.name, "time_zone": team.time_zone}
     team.save(update_fields=["name", "time_zone"])
-    audit.record(
-        team=team,
-        by=by,
-        verb="team.changed",
-        on=team,
-        before=audit.fingerprint(before),
-        after=audit.fingerprint(after),
-        detail={"changed": sorted(field for field in after if after[field] != before[field])},
-    )
+    changed = [field for field, old in zip(("name", "time_zone"), was, strict=True) if getattr(team, field) != old]
+    audit.record(team=team, by=by, verb="team.changed", on=team, before=before, detail={"changed": changed})
     return team
+
+
+@transaction.atomic
+def suspend_team(*, team: Team, by: Actor) -> Team:
+    """Shut a team's people, tokens and agents out until it is resumed. Suspending twice is fine."""
+    return _set_suspended(team, by, timezone.now(), "team.suspended")
+
+
+@transaction.atomic
+def resume_team(*, team: Team, by: Actor) -> Team:
+    """Let a suspended team's people and tokens in again. Raises `Conflict` while it is being deleted."""
+    if TeamDeletion.objects.of(team).exists():
+        raise Conflict(f"{team.name} is being deleted; it cannot be resumed.", code="team_suspended")
+    return _set_suspended(team, by, None, "team.resumed")
+
+
+def _set_suspended(team: Team, by: Actor, moment: datetime | None, verb: str) -> Team:
+    now = Team.objects.select_for_update().get(pk=team.pk)
+    if (now.suspended_at is None) == (moment is None):
+        return now
+    before, now.suspended_at = audit.state_of(now), moment
+    now.save(update_fields=["suspended_at"])
+    audit.record(team=now, by=by, verb=verb, on=now, before=before)
+    return now
 
 
 @transaction.atomic
@@ -81,10 +99,10 @@ def change_role(*, team: Team, by: Actor, membership: Membership, role: str, all
     if membership.role == role:
         return membership
     _check_owner_stays(team, membership)
-    before, membership.role = membership.role, role
+    before, detail = audit.state_of(membership), {"before": membership.role, "role": role}
+    membership.role = role
     membership.save(update_fields=["role"])
-    detail = {"before": before, "role": role}
-    audit.record(team=team, by=by, verb="member.role_changed", on=membership, detail=detail)
+    audit.record(team=team, by=by, verb="member.role_changed", on=membership, before=before, detail=detail)
     return membership
 
 
@@ -94,8 +112,7 @@ def remove(*, team: Team, by: Actor, membership: Membership, allowed: Collection
     membership = _locked(team, membership)
     _check_allowed({membership.role}, allowed)
     _check_owner_stays(team, membership)
-    audit.record(team=team, by=by, verb="member.removed", on=membership, detail=_whom(membership))
-    membership.delete()
+    _take_out(team, by, membership, "member.removed")
 
 
 @transaction.atomic
@@ -103,8 +120,7 @@ def leave(*, team: Team, by: Actor, membership: Membership) -> None:
     """Leave a team of one's own accord. The last owner cannot: `Conflict`."""
     membership = _locked(team, membership)
     _check_owner_stays(team, membership)
-    audit.record(team=team, by=by, verb="member.left", on=membership, detail=_whom(membership))
-    membership.delete()
+    _take_out(team, by, membership, "member.left")
 
 
 @transaction.atomic
@@ -115,11 +131,20 @@ def transfer_ownership(*, team: Team, by: Actor, giver: Membership, heir: Member
         raise Forbidden("Only an owner can hand the team over.")
     if heir.pk == giver.pk or heir.role == TeamRole.OWNER:
         raise Conflict(f"{heir.user} is an owner already.", code="owner_already")
+    before = _roles(giver, heir)
     heir.role, giver.role = TeamRole.OWNER, TeamRole.ADMIN
     for membership in (heir, giver):
         membership.save(update_fields=["role"])
     detail = {"from": giver.user_id, "to": heir.user_id}
-    audit.record(team=team, by=by, verb="team.ownership_transferred", on=team, detail=detail)
+    audit.record(
+        team=team,
+        by=by,
+        verb="team.ownership_transferred",
+        on=team,
+        before=before,
+        after=_roles(giver, heir),
+        detail=detail,
+    )
 
 
 def change_person(*, person: User, name: str, time_zone: str, theme: str) -> User:
@@ -166,5 +191,12 @@ def _check_owner_stays(team: Team, membership: Membership) -> None:
         )
 
 
-def _whom(membership: Membership) -> dict[str, object]:
-    return {"user": membership.user_id, "role": membership.role}
+def _take_out(team: Team, by: Actor, membership: Membership, verb: str) -> None:
+    before, detail = audit.state_of(membership), {"user": membership.user_id, "role": membership.role}
+    audit.record(team=team, by=by, verb=verb, on=membership, before=before, after="", detail=detail)
+    membership.delete()
+
+
+def _roles(*memberships: Membership) -> str:
+    """The fingerprint of who has which role."""
+    return audit.fingerprint({str(membership.user_id): membership.role for membership in memberships})

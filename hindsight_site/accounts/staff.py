@@ -26,7 +26,7 @@ class StaffSite(admin.AdminSite):
     site_title = "Hindsight"
     index_title = "Administration"
 
-    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
         def in_team(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             if team := chosen_team(request):
                 enter_team(team)
@@ -52,7 +52,10 @@ class StaffSite(admin.AdminSite):
             return redirect("admin:index")
         request.session[SESSION_KEY] = str(team.pk)
         enter_team(team)
-        audit.record(team=team, by=audit.person(cast(User, request.user)), verb="staff.entered", on=team)
+        as_it_is = audit.state_of(team)
+        audit.record(
+            team=team, by=audit.person(cast(User, request.user)), verb="staff.entered", on=team, before=as_it_is
+        )
         messages.success(request, f"You work in {team} now.")
         return redirect("admin:index")
 
@@ -62,4 +65,4 @@ def chosen_team(request: HttpRequest) -> Team | None:
     if not hasattr(request, "staff_team"):
         ident = request.session.get(SESSION_KEY)
         request.staff_team = Team.objects.filter(pk=ident).first() if ident else None  # type: ignore[attr-defined]
-    return request.staff_team  # type: ignore[attr-defined,no-any-return]
+    return request.staff_team  # type: ignore[attr-defined]

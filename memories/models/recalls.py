@@ -15,6 +15,7 @@ from hindsight_site.accounts.tenancy import (
 )
 from memories.enums import RecallStatus
 from memories.models.knowledge import Memory
+from memories.models.sessions import SessionIdField
 
 
 class Recall(TenantModel):
@@ -22,13 +23,15 @@ class Recall(TenantModel):
 
     agent = TeamForeignKey(Agent, on_delete=models.SET_NULL, null=True, blank=True, related_name="recalls")
     token = TeamForeignKey(ApiToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
-    session_id = models.CharField(max_length=120, blank=True, default="")
+    session_id = SessionIdField()
     query = models.TextField(blank=True, default="")
     options = models.JSONField(default=dict, blank=True)  # kinds, tiers, top_k … as asked
     searched_scopes = ArrayField(models.CharField(max_length=80), default=list)
     status = models.CharField(max_length=8, choices=RecallStatus)
     best_relevance = models.FloatField(default=0.0)
     degraded = models.BooleanField(default=False)
+    # SHA-256 of the context handed out: tells whether one put together again is the same text.
+    context_digest = models.CharField(max_length=64, blank=True, default="")
     took_ms = models.FloatField(default=0.0)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -56,6 +59,7 @@ class RecallHit(TenantModel):
     score = models.FloatField()
     relevance = models.FloatField()
     parts = models.JSONField(default=dict)
+    contested = models.BooleanField(default=False)  # and the agent was told so
 
     class Meta:
         constraints = [
@@ -77,6 +81,8 @@ class Feedback(TenantModel):
     adopted = models.BooleanField()
     success = models.BooleanField(null=True, blank=True)
     note = models.CharField(max_length=1000, blank=True, default="")
+    # What the belief took of it: on alpha after a success, on beta after a failure; null is nothing.
+    credit = models.FloatField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

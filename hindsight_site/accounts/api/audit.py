@@ -19,11 +19,17 @@ class AuditFiltersIn(serializers.Serializer):
     actor = serializers.CharField(
         max_length=254, required=False, default="", help_text="An actor's id, or part of its label."
     )
+    actor_kind = serializers.ChoiceField(
+        choices=ActorKind.choices, required=False, default="", help_text="With it, `actor` is an id."
+    )
     verb = serializers.CharField(
         max_length=60, required=False, default="", help_text="memory.approved, or memory for all of its kind."
     )
     object_type = serializers.CharField(max_length=40, required=False, default="")
     object_id = serializers.CharField(max_length=64, required=False, default="")
+    request_id = serializers.CharField(
+        max_length=64, required=False, default="", help_text="What X-Request-ID said of the request that did it."
+    )
     since = AwareDateTimeField(required=False, default=None, help_text="Included.")
     until = AwareDateTimeField(required=False, default=None, help_text="Not included.")
 

@@ -1,0 +1,151 @@
+"""Reading receipts: which memory text reached which agent when. Shared by the pages and the API."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from hindsight_site.accounts.models import Agent, Team
+from hindsight_site.refusals import NotFound
+from memories import contents, packing, queries, receipts
+from memories.enums import Status
+from memories.models import Feedback, Memory, Recall, RecallHit, Revision
+
+UNTOLD_BUDGET = 800  # tokens: the default, for receipts from before it was kept
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptFilters:
+    """What a list of receipts may be narrowed by; `created_after` is included, `created_before` is not."""
+
+    memory: uuid.UUID | None = None
+    agent: str = ""  # a slug
+    status: str = ""  # enums.RecallStatus
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One memory as one recall handed it out.
+
+    `content` is the text at that revision: None when it was forgotten since, or when the reader may not
+    see the memory (any more). `feedback` is what became of it.
+    """
+
+    hit: RecallHit
+    memory: Memory
+    content: str | None
+    feedback: Feedback | None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the memory still says what was handed out."""
+        return self.hit.revision == self.memory.revision and self.memory.status != Status.FORGOTTEN
+
+    @property
+    def parts(self) -> list[tuple[str, float]]:
+        """What the score was made of, by name."""
+        return sorted(self.hit.parts.items())
+
+    @property
+    def snippet(self) -> str | None:
+        """What agents are shown of the text."""
+        return self.content and (contents.snippet(self.content) or self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text an agent was handed, put together again. `exact`: it is the same to the letter.
+
+    `text` is None when one of its memories cannot be read any more.
+    """
+
+    text: str | None
+    exact: bool
+
+
+def visible(team: Team, agent: Agent | None) -> QuerySet[Recall]:
+    """The receipts a caller may see: an agent its own, the team all of them."""
+    recalls = Recall.objects.of(team).select_related("agent", "token")
+    return recalls if agent is None else recalls.filter(agent=agent)
+
+
+def get(team: Team, agent: Agent | None, recall_id: uuid.UUID | str) -> Recall:
+    """Return one visible receipt, or raise `NotFound`."""
+    found = visible(team, agent).filter(pk=recall_id).first()
+    if found is None:
+        raise NotFound("There is no such recall.", code="recall_not_found")
+    return found
+
+
+def narrow(recalls: QuerySet[Recall], team: Team, filters: ReceiptFilters) -> QuerySet[Recall]:
+    """Apply `filters`."""
+    exact = {
+        "agent__slug": filters.agent,
+        "status": filters.status,
+        "created_at__gte": filters.created_after,
+        "created_at__lt": filters.created_before,
+    }
+    recalls = recalls.filter(**{name: value for name, value in exact.items() if value not in ("", None)})
+    if filters.memory is not None:
+        hits = RecallHit.objects.of(team).filter(memory=filters.memory)
+        recalls = recalls.filter(pk__in=hits.values("recall_id"))
+    return recalls
+
+
+def served(recall: Recall, agent: Agent | None) -> list[Served]:
+    """Return what a recall handed out, best first, as far as `agent` (None: a person) may read it now."""
+    team = recall.team
+    rows = RecallHit.objects.of(team).filter(recall=recall)
+    hits = list(rows.select_related("memory__scope").order_by("rank"))
+    seen = {hit.memory_id for hit in hits}
+    if agent is not None:
+        seen = set(queries.visible(team, agent).filter(pk__in=seen).values_list("pk", flat=True))
+    earlier = _earlier(team, [hit for hit in hits if hit.revision != hit.memory.revision])
+    told = {row.memory_id: row for row in Feedback.objects.of(team).filter(recall=recall)}
+    return [
+        Served(
+            hit=hit,
+            memory=hit.memory,
+            content=_text(hit, earlier) if hit.memory_id in seen else None,
+            feedback=told.get(hit.memory_id),
+        )
+        for hit in hits
+    ]
+
+
+def _earlier(team: Team, hits: Sequence[RecallHit]) -> dict[tuple[uuid.UUID, int], str]:
+    """The texts of earlier revisions, by memory and number."""
+    if not hits:
+        return {}
+    wanted = Q()
+    for hit in hits:
+        wanted |= Q(memory=hit.memory_id, number=hit.revision)
+    rows = Revision.objects.of(team).filter(wanted).values_list("memory_id", "number", "content")
+    return {(memory, number): content for memory, number, content in rows}
+
+
+def _text(hit: RecallHit, earlier: dict[tuple[uuid.UUID, int], str]) -> str | None:
+    if hit.memory.status == Status.FORGOTTEN:
+        return None
+    if hit.revision == hit.memory.revision:
+        return hit.memory.content
+    return earlier.get((hit.memory_id, hit.revision))
+
+
+def context_of(recall: Recall, handed_out: Sequence[Served]) -> Context:
+    """Put the context together again from the revisions that were served."""
+    lines = [
+        packing.Line(one.snippet, one.memory.kind, one.memory.scope.slug, one.hit.contested)
+        for one in handed_out
+        if one.snippet is not None
+    ]
+    if len(lines) < len(handed_out):
+        return Context(None, exact=False)
+    text = packing.pack(lines, recall.options.get("token_budget", UNTOLD_BUDGET))
+    return Context(text, exact=receipts.digest(text) == recall.context_digest)
