@@ -1,4 +1,8 @@
-"""The numbers of a team's policy, with their defaults. Each is explained where it is used."""
+"""The numbers of a team's policy, with their defaults. Pure.
+
+What each number means to a person (label, unit, help, limits) stands in `memories.policy_table`; which
+numbers a team has set, in `memories.team_policy`.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The rules of life: when a memory fades, merges or waits for a person."""
+    """The rules of life: when a memory fades, merges, waits for a person or leaves. See `memories.lifecycle`."""
 
     working_ttl: timedelta = timedelta(hours=1)
     merge_cosine: float = 0.95
@@ -44,6 +48,57 @@ class Life:
             Trust.EXTERNAL: 0.5,
         }
     )
+
+    # Passing failures
+    transient_after: timedelta = timedelta(hours=24)
+    transient_factor: float = 0.5
+    # Episodic memories without a hit
+    episodic_fade_after: timedelta = timedelta(days=30)
+    episodic_fade_factor: float = 0.5
+    episodic_archive_after: timedelta = timedelta(days=60)
+    episodic_delete_after: timedelta = timedelta(days=180)  # further, after the archive
+    # Facts, preferences and relations without a hit; those with this many hits ever are spared
+    fact_fade_after: timedelta = timedelta(days=90)
+    fact_fade_factor: float = 0.5
+    fact_archive_after: timedelta = timedelta(days=180)
+    fact_enough_hits: int = 3
+    # Lessons
+    unused_streak: int = 5  # recalled so often in a row and never adopted
+    unused_step: float = 0.1
+    failing_uses: int = 5  # adopted so often, with a known end
+    failing_rate: float = 0.3  # and succeeded in fewer than this share
+    failing_factor: float = 0.5
+    lesson_archive_after: timedelta = timedelta(days=90)
+    # All
+    least_confidence: float = 0.3
+    approved_exempt: timedelta = timedelta(days=90)
+    restored_exempt: timedelta = timedelta(days=30)
+    # Room in a scope, and what gives way first
+    capacity: int = 10_000
+    keep_confidence: float = 0.4
+    keep_frequency: float = 0.3
+    keep_recency: float = 0.3
+    keep_half_life: timedelta = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """When the week's sample is drawn, and how many memories are in it."""
+
+    weekday: int = 0  # Monday
+    hour: int = 6  # the team's time
+    most_random: int = 30
+    most_targeted: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All of a team's numbers. `version` counts its changes; 0 is the defaults."""
+
+    life: Life = field(default_factory=Life)
+    ranking: Ranking = field(default_factory=Ranking)
+    review: Review = field(default_factory=Review)
+    version: int = 0
 
 
 RANKING = Ranking()
