@@ -11,6 +11,7 @@ from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Team
 from hindsight_site.refusals import Conflict, Stale
 from memories import indexing, policies
+from memories.announcing import announce
 from memories.enums import Status
 from memories.models import Memory
 
@@ -26,7 +27,13 @@ GOVERNED = (
     "needs_review",
     "approved_at",
     "pinned",
+    "fades",
+    "judged_reuse_count",
+    "judged_reuse_success_count",
 )
+
+# What feedback moves beside everything else.
+COUNTED = ("alpha", "beta", "confidence", "reuse_count", "reuse_success_count")
 
 
 def governed(memory: Memory) -> dict[str, Any]:
@@ -57,10 +64,11 @@ def lock(team: Team, memory: Memory) -> None:
     `Conflict` when the memory is not what the caller read.
     """
     rows = Memory.objects.of(team).select_for_update(no_key=True).filter(pk=memory.pk)
-    now = rows.values("status", "revision", "updated_at", "alpha", "beta", "confidence").first()
+    now = rows.values("status", "revision", "updated_at", *COUNTED).first()
     if now is None or any(now[name] != getattr(memory, name) for name in ("status", "revision", "updated_at")):
         raise changed_meanwhile()
-    memory.alpha, memory.beta, memory.confidence = now["alpha"], now["beta"], now["confidence"]
+    for name in COUNTED:
+        setattr(memory, name, now[name])
 
 
 def changed_meanwhile() -> Conflict:
@@ -84,8 +92,10 @@ def change(
     to = values.get("status", memory.status)
     if to != memory.status:
         policies.check_move(memory, to)
-    before, came_from = fingerprint(memory), memory.status
+    before, came_from, needed_review = fingerprint(memory), memory.status, memory.needs_review
     values = {**values, "updated_at": timezone.now()}
+    if to == Status.ARCHIVED != came_from:
+        values |= {"archived_at": values["updated_at"], "archived_by": ""}  # by no rule: no rule deletes it
     unchanged = Memory.objects.of(team).filter(
         pk=memory.pk, status=memory.status, revision=memory.revision, updated_at=memory.updated_at
     )
@@ -95,6 +105,7 @@ def change(
         setattr(memory, name, value)
     if to != came_from:
         indexing.set_status(memory)
+    announce(team, memory, came_from=came_from, needed_review=needed_review)
     audit.record(
         team=team,
         by=by,

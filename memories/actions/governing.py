@@ -1,4 +1,4 @@
-"""People and rules judging a memory: approve, demote, archive, restore, pin, quarantine."""
+"""People and rules judging a memory: approve, demote, archive, restore, pin."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from django.utils.dateparse import parse_datetime
 from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Team
 from memories.actions.changing import change, lock
+from memories.actions.quarantining import back_in_quarantine, close_case
 from memories.confidence import Belief
-from memories.enums import FailureClass, Kind, Status, Tier, Trust
+from memories.enums import FailureClass, Kind, QuarantineDecision, Status, Tier, Trust
 from memories.models import Memory
 
 LASTING_KINDS = {Kind.FACT, Kind.PREFERENCE, Kind.EXPERIENCE, Kind.RELATION}
@@ -36,8 +37,9 @@ def approve(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: st
         "tier": Tier.SEMANTIC if may_become_semantic(memory) else memory.tier,
         "trust": Trust.HUMAN if by.is_person else memory.trust,
         "approved_at": timezone.now(),
-        "needs_review": False,
+        **_judged(memory),
         "weight": 1.0,
+        "fades": {},
     }
     return change(
         team=team, by=by, memory=memory, verb="memory.approved", values=values, detail=_why(reason, note)
@@ -54,7 +56,7 @@ def demote(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: str
         **_observed(memory, success=False),
         "status": Status.DEMOTED,
         "approved_at": None,
-        "needs_review": False,
+        **_judged(memory),
     }
     return change(
         team=team, by=by, memory=memory, verb="memory.demoted", values=values, detail=_why(reason, note)
@@ -74,10 +76,23 @@ def archive(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: st
 
 @transaction.atomic
 def restore(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: str = "") -> Memory:
-    """Bring an archived, demoted or superseded memory back into recall."""
+    """Bring an archived, demoted or superseded memory back into recall.
+
+    It counts like a hit, and the rules of life spare it for a while. An end of validity that has passed goes.
+    """
     if memory.status == Status.ACTIVE:
         return memory
-    values = {"status": Status.ACTIVE, "expires_at": None}
+    now = timezone.now()
+    over = memory.valid_until is not None and memory.valid_until <= now
+    values = {
+        "status": Status.ACTIVE,
+        "expires_at": None,
+        "valid_until": None if over else memory.valid_until,
+        "renewed_at": now,
+        "restored_at": now,
+        "archived_at": None,
+        "archived_by": "",
+    }
     return change(
         team=team, by=by, memory=memory, verb="memory.restored", values=values, detail=_why(reason, note)
     )
@@ -93,40 +108,16 @@ def pin(*, team: Team, by: Actor, memory: Memory, pinned: bool = True) -> Memory
 
 
 @transaction.atomic
-def quarantine(*, team: Team, by: Actor, memory: Memory, reason: str) -> Memory:
-    """Take a memory out of recall until a person has looked at it."""
-    if memory.status == Status.QUARANTINED:
-        return memory
-    values = {"status": Status.QUARANTINED, "needs_review": True}
-    return change(
-        team=team, by=by, memory=memory, verb="memory.quarantined", values=values, detail={"reason": reason}
-    )
-
-
-@transaction.atomic
-def release(*, team: Team, by: Actor, memory: Memory, reason: str = "") -> Memory:
-    """A person looked at a quarantined memory and found it harmless."""
-    values = {"status": Status.ACTIVE, "needs_review": False}
-    return change(
-        team=team, by=by, memory=memory, verb="memory.released", values=values, detail=_why(reason, "")
-    )
-
-
-@transaction.atomic
-def reject(*, team: Team, by: Actor, memory: Memory, reason: str = "") -> Memory:
-    """A person looked at a quarantined memory and refused it for good."""
-    values = {"status": Status.REJECTED, "needs_review": False}
-    return change(
-        team=team, by=by, memory=memory, verb="memory.rejected", values=values, detail=_why(reason, "")
-    )
-
-
-@transaction.atomic
 def put_back(*, team: Team, by: Actor, memory: Memory, before: dict[str, Any]) -> Memory:
     """Undo a verdict: put the governed fields back to what `changing.governed` said before it."""
-    approved_at = before["approved_at"]
+    approved_at, came_from = before["approved_at"], memory.status
     values = {**before, "approved_at": parse_datetime(approved_at) if approved_at else None}
-    return change(team=team, by=by, memory=memory, verb="memory.verdict_undone", values=values)
+    change(team=team, by=by, memory=memory, verb="memory.verdict_undone", values=values)
+    if memory.status == Status.QUARANTINED and came_from != Status.QUARANTINED:
+        back_in_quarantine(team=team, memory=memory)
+    elif came_from == Status.QUARANTINED and memory.status != Status.QUARANTINED:
+        close_case(team=team, by=by, memory=memory, decision=QuarantineDecision.WITHDRAWN)
+    return memory
 
 
 def may_become_semantic(memory: Memory) -> bool:
@@ -137,6 +128,15 @@ def may_become_semantic(memory: Memory) -> bool:
 def _observed(memory: Memory, *, success: bool) -> dict[str, float]:
     belief = Belief(memory.alpha, memory.beta).observe(success=success)
     return {"alpha": belief.alpha, "beta": belief.beta, "confidence": belief.mean}
+
+
+def _judged(memory: Memory) -> dict[str, Any]:
+    """A person has looked: what was used until now flags it no more."""
+    return {
+        "needs_review": False,
+        "judged_reuse_count": memory.reuse_count,
+        "judged_reuse_success_count": memory.reuse_success_count,
+    }
 
 
 def _why(reason: str, note: str) -> dict[str, Any]:

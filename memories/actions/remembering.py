@@ -2,80 +2,38 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import F
 from django.utils import timezone
 
 from hindsight_site.accounts import audit, quotas
 from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.refusals import FieldError, Invalid
-from memories import contents, indexing
+from memories import contents, indexing, team_policy
 from memories.actions.changing import fingerprint
-from memories.confidence import Belief, prior
-from memories.enums import FailureClass, ReviewMode, Status, Tier, Trust
-from memories.models import Evidence, Memory, Scope
+from memories.actions.conflicts import NEIGHBOURS, claim_of, notice
+from memories.actions.drafts import Draft, EvidenceDraft, Remembered
+from memories.actions.merging import add_evidence, confirm
+from memories.actions.newcomers import newcomers
+from memories.actions.quarantining import open_case
+from memories.announcing import announce
+from memories.confidence import prior
+from memories.contradiction import contradiction
+from memories.enums import Status, Tier, Trust
+from memories.gating import holds_back
+from memories.models import Memory, Scope
 from memories.policies import LIVE
-from memories.policy import LIFE
+from memories.policy import Life
+from memories.safety.sessions import stored_session_id
 from memories.sameness import same_conclusion
+from memories.search.vectors import VectorHit
 
-
-@dataclass(frozen=True, slots=True)
-class EvidenceDraft:
-    """A quote to keep beside a memory: `quote` is the step's text from `start` to `end`."""
-
-    trace_id: uuid.UUID
-    step_id: uuid.UUID
-    step_sequence: int
-    role: str
-    start: int
-    end: int
-    quote: str
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """What is to be remembered. `trust` is set by the calling code, never from a payload."""
-
-    content: str
-    kind: str
-    tier: str = Tier.EPISODIC
-    structure: dict[str, Any] = field(default_factory=dict)
-    confidence: float = 0.5
-    trust: str = Trust.AGENT
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    environment: dict[str, Any] = field(default_factory=dict)
-    failure_class: str = FailureClass.NONE
-    importance: float = 0.5
-    ttl_seconds: int | None = None
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
-    occurred_at: datetime | None = None
-    actor: str = ""
-    session_id: str = ""
-    sequence: int | None = None
-    source: str = "api"
-    distiller: str = ""
-    model: str = ""
-    prompt_version: str = ""
-    evidence: tuple[EvidenceDraft, ...] = ()
-    quarantine_reason: str = ""  # set by screening: the memory waits for a person
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """The memory that now holds it, and whether it was there before."""
-
-    memory: Memory
-    merged: bool
+__all__ = ["Draft", "EvidenceDraft", "Remembered", "check_draft", "live_count", "remember", "remember_many"]
 
 
 def remember(*, team: Team, by: Actor, scope: Scope, draft: Draft, agent: Agent | None = None) -> Remembered:
@@ -87,20 +45,66 @@ def remember(*, team: Team, by: Actor, scope: Scope, draft: Draft, agent: Agent 
 def remember_many(
     *, team: Team, by: Actor, scope: Scope, drafts: Sequence[Draft], agent: Agent | None = None
 ) -> list[Remembered]:
-    """Write memories in order; all or none. Embeds them in one batch."""
-    prepared = [_prepare(team, scope, agent, draft) for draft in drafts]
+    """Write memories in order; all or none. Embedded in one batch, and those certainly new written in one."""
+    life = team_policy.of(team).life
+    prepared = [prepare(team, scope, agent, draft, life) for draft in drafts]
     embeddings = indexing.embed_memories([memory for memory, _ in prepared])
     _one_writer_at_a_time(scope)
-    done = []
-    for (memory, draft), embedding in zip(prepared, embeddings, strict=True):
-        twin = _find_twin(team, memory, embedding)
-        if twin is not None:
-            done.append(
-                Remembered(confirm(team=team, by=by, memory=twin, agent=agent, draft=draft), merged=True)
-            )
-        else:
-            done.append(Remembered(_store(team, by, memory, draft, embedding), merged=False))
+    memories = [memory for memory, _ in prepared]
+    news = newcomers(team, scope, memories, embeddings, life)
+    done: list[Remembered] = []
+    waiting: list[_New] = []
+    for (memory, draft), embedding, near in zip(prepared, embeddings, news, strict=True):
+        if near is not None:
+            waiting.append(_New(memory, draft, embedding, near))
+            done.append(Remembered(memory, merged=False))
+            continue
+        _store_all(team, by, waiting)
+        waiting = []
+        done.append(_remember_one(team, by, agent, memory, draft, embedding, life))
+    _store_all(team, by, waiting)
     return done
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    memory: Memory
+    draft: Draft
+    embedding: np.ndarray
+    near: list[VectorHit]
+
+
+def _remember_one(
+    team: Team, by: Actor, agent: Agent | None, memory: Memory, draft: Draft, embedding: np.ndarray, life: Life
+) -> Remembered:
+    held = _held_back_before(team, memory)
+    near = _neighbours(team, memory, embedding)
+    twin = held or _find_twin(team, memory, near, life)
+    if twin is None:
+        store(team, by, memory, draft, embedding)
+        notice(team=team, by=by, memory=memory, near=near)
+    elif held is None:
+        confirm(team=team, by=by, memory=twin, agent=agent, draft=draft)
+    return Remembered(twin or memory, merged=twin is not None)
+
+
+def _store_all(team: Team, by: Actor, news: Sequence[_New]) -> None:
+    """Write memories that have no twin: rows, search rows and audit in one statement each."""
+    if not news:
+        return
+    for _ in news:
+        quotas.check_memory(team, lambda: live_count(team))
+    memories = [new.memory for new in news]
+    Memory.objects.bulk_create(memories)
+    for new in news:
+        if new.draft.evidence:
+            add_evidence(team, new.memory, new.draft.evidence)
+    indexing.index(team, memories, np.array([new.embedding for new in news]))
+    audit.record_many(team=team, by=by, changes=[_remembered(new.memory, new.draft) for new in news])
+    for new in news:
+        _tell(team, by, new.memory, new.draft)
+        if new.near:
+            notice(team=team, by=by, memory=new.memory, near=new.near)
 
 
 def check_draft(draft: Draft) -> None:
@@ -112,10 +116,11 @@ def check_draft(draft: Draft) -> None:
     contents.check_json_size("environment", draft.environment)
 
 
-def _prepare(team: Team, scope: Scope, agent: Agent | None, draft: Draft) -> tuple[Memory, Draft]:
+def prepare(team: Team, scope: Scope, agent: Agent | None, draft: Draft, life: Life) -> tuple[Memory, Draft]:
     """Build the unsaved memory; everything that can be refused is refused here."""
     check_draft(draft)
-    belief = prior(draft.confidence, draft.trust)
+    draft = replace(draft, session_id=stored_session_id(draft.session_id))
+    belief = prior(draft.confidence, draft.trust, life)
     memory = Memory(
         team=team,
         scope=scope,
@@ -130,12 +135,13 @@ def _prepare(team: Team, scope: Scope, agent: Agent | None, draft: Draft) -> tup
         failure_class=draft.failure_class,
         trust=draft.trust,
         importance=draft.importance,
+        support_count=max(1, len({quote.source for quote in draft.evidence})),
         alpha=belief.alpha,
         beta=belief.beta,
         confidence=belief.mean,
         valid_from=draft.valid_from,
         valid_until=draft.valid_until,
-        expires_at=_expiry(draft),
+        expires_at=_expiry(draft, life),
         occurred_at=draft.occurred_at,
         actor=draft.actor,
         session_id=draft.session_id,
@@ -145,7 +151,7 @@ def _prepare(team: Team, scope: Scope, agent: Agent | None, draft: Draft) -> tup
         model=draft.model,
         prompt_version=draft.prompt_version,
     )
-    memory.status = _first_status(scope, memory, draft)
+    memory.status = _first_status(scope, memory, draft, life)
     # Unverified: a passing failure is never read as a fact, a held-back one waits for a person.
     memory.needs_review = memory.status != Status.ACTIVE
     return memory, draft
@@ -162,20 +168,19 @@ def _check_times(draft: Draft) -> None:
         raise Invalid(f"valid_until {message}", errors=(FieldError("valid_until", message),))
 
 
-def _expiry(draft: Draft) -> datetime | None:
+def _expiry(draft: Draft, life: Life) -> datetime | None:
     if draft.ttl_seconds is not None:
         return timezone.now() + timedelta(seconds=draft.ttl_seconds)
-    return timezone.now() + LIFE.working_ttl if draft.tier == Tier.WORKING else None
+    return timezone.now() + life.working_ttl if draft.tier == Tier.WORKING else None
 
 
-def _first_status(scope: Scope, memory: Memory, draft: Draft) -> str:
+def _first_status(scope: Scope, memory: Memory, draft: Draft, life: Life) -> str:
     if draft.quarantine_reason:
         return Status.QUARANTINED
-    low = memory.confidence < LIFE.low_confidence
-    gated = scope.review_mode == ReviewMode.GATE_ALL or (
-        scope.review_mode == ReviewMode.GATE_LOW_CONFIDENCE and low
-    )
-    return Status.CANDIDATE if gated and memory.trust != Trust.HUMAN else Status.ACTIVE
+    if draft.proposed:
+        return Status.CANDIDATE
+    gated = memory.trust != Trust.HUMAN and holds_back(scope, memory.confidence, life)
+    return Status.CANDIDATE if gated else Status.ACTIVE
 
 
 def _one_writer_at_a_time(scope: Scope) -> None:
@@ -189,99 +194,63 @@ def live_count(team: Team) -> int:
     return Memory.objects.of(team).filter(status__in=LIVE).count()
 
 
-def _find_twin(team: Team, memory: Memory, embedding: np.ndarray) -> Memory | None:
+def _held_back_before(team: Team, memory: Memory) -> Memory | None:
+    """The same words in quarantine or refused for good: said again, they stay one case and gain nothing."""
+    held = Memory.objects.of(team).filter(scope=memory.scope, kind=memory.kind, fingerprint=memory.fingerprint)
+    held = held.filter(status__in=(Status.QUARANTINED, Status.REJECTED), sequence=memory.sequence)
+    return held.order_by("created_at").first()
+
+
+def _neighbours(team: Team, memory: Memory, embedding: np.ndarray) -> list[VectorHit]:
+    """The live memories of the scope that may say the same, or the opposite; none for what stands by itself."""
+    if memory.tier == Tier.WORKING or memory.status == Status.QUARANTINED or memory.sequence is not None:
+        return []
+    return indexing.nearest(team, [memory.scope_id], embedding, limit=NEIGHBOURS)
+
+
+def _find_twin(team: Team, memory: Memory, near: Sequence[VectorHit], life: Life) -> Memory | None:
     """The live memory of the same kind in the same scope that says the same, if there is one."""
     if memory.tier == Tier.WORKING or memory.status == Status.QUARANTINED:
         return None
     # Locked: what is found stays as it is until this transaction ends.
     alive = Memory.objects.of(team).filter(scope=memory.scope, kind=memory.kind, status__in=LIVE)
+    # Not into what is about to leave: it would take the new one along.
+    now = timezone.now()
+    alive = alive.exclude(expires_at__lte=now).exclude(valid_until__lte=now).exclude(tier=Tier.WORKING)
     alive = alive.select_for_update(no_key=True)
     # Turns of a conversation are told apart by their place, however alike their words.
     alive = alive.filter(session_id=memory.session_id) if memory.sequence is not None else alive
-    exact = (
-        alive.filter(fingerprint=memory.fingerprint, sequence=memory.sequence).order_by("created_at").first()
-    )
+    exact = alive.filter(fingerprint=memory.fingerprint, sequence=memory.sequence).order_by("created_at").first()
     if exact is not None or memory.sequence is not None:
         return exact
-    near = indexing.nearest(team, [memory.scope_id], embedding, limit=5)
-    close = [hit.memory_id for hit in near if hit.cosine >= LIFE.merge_cosine]
+    close = [hit.memory_id for hit in near if hit.cosine >= life.merge_cosine]
     twins = {twin.pk: twin for twin in alive.filter(pk__in=close)}
     ranked = (twins[pk] for pk in close if pk in twins)
-    return next((twin for twin in ranked if same_conclusion(twin.content, memory.content)), None)
+    return next((twin for twin in ranked if says_the_same(twin, memory)), None)
 
 
-def _store(team: Team, by: Actor, memory: Memory, draft: Draft, embedding: np.ndarray) -> Memory:
+def says_the_same(one: Memory, other: Memory) -> bool:
+    """Whether two close memories may be taken for one: nothing hard keeps them apart, and they do not contradict."""
+    return same_conclusion(one.content, other.content) and not contradiction(claim_of(one), claim_of(other))
+
+
+def store(team: Team, by: Actor, memory: Memory, draft: Draft, embedding: np.ndarray) -> Memory:
     quotas.check_memory(team, lambda: live_count(team))
     memory.save(force_insert=True)
-    _add_evidence(team, memory, draft.evidence)
+    add_evidence(team, memory, draft.evidence)
     indexing.index(team, [memory], np.asarray([embedding]))
-    audit.record(
-        team=team,
-        by=by,
-        verb="memory.remembered",
-        on=memory,
-        after=fingerprint(memory),
-        detail={
-            "kind": memory.kind,
-            "tier": memory.tier,
-            "status": memory.status,
-            **({"reason": draft.quarantine_reason} if draft.quarantine_reason else {}),
-        },
-    )
+    audit.record_many(team=team, by=by, changes=[_remembered(memory, draft)])
+    _tell(team, by, memory, draft)
     return memory
 
 
-@transaction.atomic
-def confirm(*, team: Team, by: Actor, memory: Memory, draft: Draft, agent: Agent | None = None) -> Memory:
-    """The same was said again: add its evidence, and one support when the source is independent.
-
-    Independent means a trace that is not among the evidence yet. Said twice by one source it stays
-    one support, so repetition never raises trust.
-    """
-    known = set(Evidence.objects.of(team).filter(memory=memory).values_list("trace_id", flat=True))
-    fresh = {e.trace_id for e in draft.evidence} - known
-    before = fingerprint(memory)
-    _add_evidence(team, memory, draft.evidence)
-    values: dict[str, Any] = {"updated_at": timezone.now()}
-    if fresh:
-        belief = Belief(memory.alpha, memory.beta).observe(success=True)
-        values |= {
-            "support_count": F("support_count") + 1,
-            "alpha": belief.alpha,
-            "beta": belief.beta,
-            "confidence": belief.mean,
-        }
-    Memory.objects.of(team).filter(pk=memory.pk).update(**values)
-    memory.refresh_from_db()
-    audit.record(
-        team=team,
-        by=by,
-        verb="memory.confirmed",
-        on=memory,
-        before=before,
-        after=fingerprint(memory),
-        detail={
-            "support": memory.support_count,
-            "independent": bool(fresh),
-            "agent": agent.slug if agent else "",
-        },
-    )
-    return memory
+def _remembered(memory: Memory, draft: Draft) -> audit.Change:
+    reason = {"reason": draft.quarantine_reason} if draft.quarantine_reason else {}
+    detail = {"kind": memory.kind, "tier": memory.tier, "status": memory.status, **reason}
+    return audit.Change("memory.remembered", "memory", str(memory.pk), "", fingerprint(memory), detail)
 
 
-def _add_evidence(team: Team, memory: Memory, drafts: Sequence[EvidenceDraft]) -> None:
-    rows = [
-        Evidence(
-            team=team,
-            memory=memory,
-            trace_id=e.trace_id,
-            step_id=e.step_id,
-            step_sequence=e.step_sequence,
-            role=e.role,
-            start=e.start,
-            end=e.end,
-            quote=e.quote,
-        )
-        for e in drafts
-    ]
-    Evidence.objects.bulk_create(rows, ignore_conflicts=True)
+def _tell(team: Team, by: Actor, memory: Memory, draft: Draft) -> None:
+    announce(team, memory)
+    if memory.status == Status.QUARANTINED:
+        open_case(team=team, by=by, memory=memory, reason=draft.quarantine_reason)

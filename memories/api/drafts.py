@@ -6,18 +6,22 @@ from typing import Any
 
 from memories.actions import Draft
 from memories.enums import Trust
-from memories.safety.masking import MaskState, mask_text, mask_value
-from memories.safety.screening import screen
+from memories.safety.masking import MaskState, find, mask_text, mask_value
+from memories.safety.planted import planted
 
 MASKED = ("structure", "metadata", "environment")
 
 
+def masked_in(content: str) -> list[str]:
+    """The kinds of personal data and secrets in a text, each once: what masking replaces before it is stored."""
+    return sorted({str(span.type) for span in find(content)})
+
+
 def draft_from(wanted: dict[str, Any]) -> Draft:
-    """Return the draft of a validated payload. A suspicious text becomes a quarantined memory."""
+    """Return the draft of a validated payload. Suspicious words in any field make it a quarantined memory."""
     mask = MaskState()
     fields = {**wanted, "content": mask_text(wanted["content"], mask)}
     fields |= {name: mask_value(wanted[name], mask) for name in MASKED}
     fields["tags"] = tuple(mask_text(tag, mask) for tag in wanted["tags"])
     fields["actor"] = mask_text(wanted["actor"], mask)
-    verdict = screen(fields["content"], channel="memory")
-    return Draft(**fields, trust=Trust.AGENT, quarantine_reason=verdict.reason if verdict.suspicious else "")
+    return Draft(**fields, trust=Trust.AGENT, quarantine_reason=planted(fields))

@@ -8,6 +8,8 @@ time is linear in the length of the text.
 
 from __future__ import annotations
 
+from typing import TypeVar, cast
+
 from .addresses import find_emails, find_ibans, find_ips
 from .context import fold
 from .credentials import find_secrets
@@ -17,6 +19,8 @@ from .state import MaskState
 from .values import JSON, masked_value, texts_in
 
 __all__ = ["JSON", "MaskState", "Span", "SpanType", "find", "mask_text", "mask_value"]
+
+Value = TypeVar("Value")  # any JSON value: what comes out has the shape of what went in
 
 # Masking moves words nearer to numbers, which may make another one convincing; in practice two rounds settle.
 _ROUNDS = 8
@@ -62,12 +66,12 @@ def _replace(text: str, spans: list[Span], state: MaskState) -> str:
     return "".join((*parts, text[done:]))
 
 
-def mask_value(value: JSON, state: MaskState | None = None) -> JSON:
+def mask_value(value: Value, state: MaskState | None = None) -> Value:
     """A JSON value with every string in it masked, dict keys included; the value given is left as it is.
 
     What stands under a key such as `password`, `api_key` or `authorization` is replaced whole.
     """
     state = MaskState() if state is None else state
-    for text in texts_in(value):
+    for text in texts_in(cast(JSON, value)):
         state.reserve(text)
-    return masked_value(value, state, mask_text)
+    return cast(Value, masked_value(cast(JSON, value), state, mask_text))  # masking keeps every shape

@@ -1,0 +1,135 @@
+"""Contradictions: noticed when something is written or revised. `settling` decides them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from django.db.models import Q
+from django.utils.dateparse import parse_datetime
+
+from hindsight_site.accounts import audit
+from hindsight_site.accounts.audit import Actor
+from hindsight_site.accounts.models import Team
+from memories.actions.changing import fingerprint
+from memories.actions.quarantining import quarantine
+from memories.actions.relating import relate
+from memories.actions.settling import open_edges, settle_by_traces, settle_conflict, touching
+from memories.contradiction import Claim, contradiction
+from memories.enums import ConflictReason, Kind, QuarantineRule, RelationKind, Resolution, Tier, Trust
+from memories.models import Memory, Relation
+from memories.policies import LIVE, is_trusted
+from memories.search.vectors import VectorHit
+
+LEAST_COSINE = 0.5  # further apart, two texts are about different things
+NEIGHBOURS = 20  # nearest memories that a new one is compared with
+_RANK = {Trust.EXTERNAL: 0, Trust.AGENT: 1, Trust.VERIFIED: 2, Trust.HUMAN: 3}
+
+
+def notice(*, team: Team, by: Actor, memory: Memory, near: Sequence[VectorHit]) -> list[Relation]:
+    """Join `memory` to those of its live neighbours that it contradicts; both sides wait for a person.
+
+    Advice from a lower-trust source against a trusted memory is quarantined instead: it reaches no agent
+    before somebody looked. Returns the edges drawn.
+    """
+    if memory.status not in LIVE or memory.tier == Tier.WORKING or memory.sequence is not None:
+        return []
+    found = _contradicted(team, memory, near)
+    if not found:
+        return []
+    joined = _joined_already(team, memory)
+    edges = [
+        relate(team=team, by=by, source=memory, target=other, kind=RelationKind.CONTRADICTS, note=reason)
+        for other, reason in found
+        if other.pk not in joined
+    ]
+    if any(_must_wait(memory, other, reason) for other, reason in found):
+        quarantine(
+            team=team,
+            by=by,
+            memory=memory,
+            reason=QuarantineRule.OPPOSES_TRUSTED.label,
+            rule=QuarantineRule.OPPOSES_TRUSTED,
+        )
+        return edges
+    if edges:
+        fresh = {edge.target_id for edge in edges}
+        for each in sorted([memory, *(other for other, _ in found if other.pk in fresh)], key=lambda one: one.pk):
+            _flag(team, by, each)
+        settle_by_traces(team=team, memory=memory)
+    return edges
+
+
+def contradict(*, team: Team, by: Actor, memory: Memory, other: Memory, note: str) -> None:
+    """Join two memories of which a source says that both cannot hold; both wait for a person.
+
+    Against what a person or its own outcome stands behind, the new one is held back instead. What `reconsider` can
+    check by itself carries a `ConflictReason`; this is the source's word, so only a person or traces settle it.
+    """
+    if memory.pk == other.pk or memory.status not in LIVE or other.pk in _joined_already(team, memory):
+        return
+    relate(team=team, by=by, source=memory, target=other, kind=RelationKind.CONTRADICTS, note=note)
+    if is_trusted(other) and not is_trusted(memory):
+        rule = QuarantineRule.OPPOSES_TRUSTED
+        quarantine(team=team, by=by, memory=memory, reason=rule.label, rule=rule)
+        return
+    for each in sorted([memory, other], key=lambda one: one.pk):
+        _flag(team, by, each)
+    settle_by_traces(team=team, memory=memory)
+
+
+def _contradicted(team: Team, memory: Memory, near: Sequence[VectorHit]) -> list[tuple[Memory, str]]:
+    ids = [hit.memory_id for hit in near if hit.cosine >= LEAST_COSINE and hit.memory_id != memory.pk]
+    if not ids:
+        return []
+    others = Memory.objects.of(team).filter(pk__in=ids, scope=memory.scope_id, status__in=LIVE, sequence=None)
+    own = claim_of(memory)
+    judged = [(other, contradiction(own, claim_of(other))) for other in others.exclude(tier=Tier.WORKING)]
+    return [(other, reason) for other, reason in judged if reason]
+
+
+def claim_of(memory: Memory) -> Claim:
+    """What is compared of a memory; its structure may know when it holds where the memory does not."""
+    structure = memory.structure or {}
+    return Claim(
+        content=memory.content,
+        kind=memory.kind,
+        structure=structure,
+        environment=memory.environment or {},
+        valid_from=memory.valid_from or parse_datetime(structure.get("valid_from") or ""),
+        valid_until=memory.valid_until or parse_datetime(structure.get("valid_until") or ""),
+        actor=memory.actor,
+    )
+
+
+def _joined_already(team: Team, memory: Memory) -> set[uuid.UUID]:
+    edges = Relation.objects.of(team).filter(Q(source=memory) | Q(target=memory), kind=RelationKind.CONTRADICTS)
+    return {pk for pair in edges.values_list("source_id", "target_id") for pk in pair} - {memory.pk}
+
+
+def _must_wait(memory: Memory, other: Memory, reason: str) -> bool:
+    advises = reason == ConflictReason.OPPOSITE_ADVICE or memory.kind == Kind.EXPERIENCE
+    lower = not is_trusted(memory) and _RANK[Trust(memory.trust)] <= _RANK[Trust(other.trust)]
+    return advises and is_trusted(other) and lower
+
+
+def _flag(team: Team, by: Actor, memory: Memory) -> None:
+    """Mark one side for review. Neither its text nor its time changes, so an open page of it stays valid."""
+    before = fingerprint(memory)
+    if Memory.objects.of(team).filter(pk=memory.pk, needs_review=False).update(needs_review=True):
+        memory.needs_review = True
+        audit.record(team=team, by=by, verb="memory.contested", on=memory, before=before, after=fingerprint(memory))
+
+
+def reconsider(*, team: Team, by: Actor, memory: Memory, near: Sequence[VectorHit]) -> None:
+    """The memory says something else now: end the conflicts that its change resolved, notice new ones."""
+    edges = open_edges(team).filter(touching(memory), note__in=ConflictReason.values)
+    own = claim_of(memory)
+    for edge in edges.select_related("source", "target"):
+        other = edge.source if edge.target_id == memory.pk else edge.target
+        if not contradiction(own, claim_of(other)):
+            settle_conflict(
+                team=team, by=by, conflict=edge, decision=Resolution.BOTH, condition="one of the two was changed"
+            )
+    memory.refresh_from_db()
+    notice(team=team, by=by, memory=memory, near=near)
