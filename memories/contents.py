@@ -31,15 +31,53 @@ def snippet(content: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Cut `text` to at most `limit` characters, at a sentence end where one lies past the half."""
+    """Cut `text` to about `limit` characters, at a sentence end where one lies past the half.
+
+    A quote or bracket that the cut leaves open is closed, in at most a few characters more.
+    """
     if len(text) <= limit:
         return text
     head = text[: limit - 1]
     ends = [match.end() for match in SENTENCE_END.finditer(head) if match.end() >= limit // 2]
     if ends:
-        return head[: ends[-1]]
+        return closed(head[: ends[-1]])
     space = head.rfind(" ")
-    return (head[:space] if space >= limit // 2 else head).rstrip() + "…"
+    return closed((head[:space] if space >= limit // 2 else head).rstrip() + "…")
+
+
+def sentences(text: str) -> list[str]:
+    """Split at the ends of sentences, a line break counting as one; nothing but white space is lost."""
+    found: list[str] = []
+    for line in text.splitlines():
+        start = 0
+        for match in SENTENCE_END.finditer(line):
+            if _opened(line[start : match.end()]):
+                continue  # the end of a sentence that somebody is quoted with
+            found.append(line[start : match.end()].strip())
+            start = match.end()
+        found.append(line[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def closed(text: str) -> str:
+    """Return the text with what it leaves open (quotes, brackets, code) closed at its end."""
+    return text + "".join(reversed(_opened(text)))
+
+
+def _opened(text: str) -> list[str]:
+    """The closing characters that a text still waits for, the outermost first."""
+    waiting: list[str] = []
+    for at, char in enumerate(text):
+        if waiting and char == waiting[-1]:
+            waiting.pop()
+        elif char in _PAIRS:
+            waiting.append(_PAIRS[char])
+        elif char in '"`' and (at == 0 or not text[at - 1].isdigit()):  # not 5" of rain
+            waiting.append(char)
+    return waiting
+
+
+_PAIRS = dict(zip("“‘「『《〈（(【[{", "”’」』》〉）)】]}", strict=True))
 
 
 def fingerprint(content: str) -> str:

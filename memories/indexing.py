@@ -37,9 +37,13 @@ def embed_memories(memories: Sequence[Memory]) -> np.ndarray:
     embedder = get_embedder()
     if not memories:
         return np.zeros((0, embedder.dimensions), dtype=np.float32)
+    return embedder.embed(texts_to_embed(memories), kind="passage")
+
+
+def texts_to_embed(memories: Sequence[Memory]) -> list[str]:
+    """Return what of each memory is embedded: what it says, after the turn before it where it is a turn."""
     before = _turns_before(memories)
-    texts = [passage_text(memory.content, before.get(_place(memory, -1), "")) for memory in memories]
-    return embedder.embed(texts, kind="passage")
+    return [passage_text(memory.content, before.get(_place(memory, -1), "")) for memory in memories]
 
 
 def _turns_before(memories: Sequence[Memory]) -> dict[tuple[uuid.UUID, str, int | None], str]:
@@ -104,10 +108,22 @@ def set_status(memory: Memory) -> None:
         table.objects.of(memory.team).filter(memory_id=memory.pk).update(status=memory.status)
 
 
+def set_statuses(team: Team, memory_ids: Sequence[uuid.UUID], status: str) -> None:
+    """Like `set_status` for many memories of a team that keep their search rows."""
+    for table in (MemoryTerms, MemoryVector):
+        table.objects.of(team).filter(memory_id__in=list(memory_ids)).update(status=status)
+
+
 def drop(memory: Memory) -> None:
     """Delete the search rows of a memory."""
     for table in (MemoryTerms, MemoryVector):
         table.objects.of(memory.team).filter(memory_id=memory.pk).delete()
+
+
+def drop_many(team: Team, memory_ids: Sequence[uuid.UUID]) -> None:
+    """Delete the search rows of many memories of a team."""
+    for table in (MemoryTerms, MemoryVector):
+        table.objects.of(team).filter(memory_id__in=list(memory_ids)).delete()
 
 
 def nearest(team: Team, scope_ids: Sequence[uuid.UUID], embedding: np.ndarray, limit: int) -> list[vectors.VectorHit]:

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.refusals import NotFound
 from memories import scopes
-from memories.enums import RelationKind, Status
-from memories.models import Memory, Relation
+from memories.enums import RelationKind, Status, Tier
+from memories.gating import gates_of
+from memories.models import Evidence, Memory
+from memories.policies import LIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,16 @@ class Filters:
 
 
 def visible(team: Team, agent: Agent | None) -> QuerySet[Memory]:
-    """The memories a caller may see: an agent those of its readable scopes, the team all of them."""
-    memories = Memory.objects.of(team).select_related("scope", "agent")
+    """The memories a caller may see: an agent those of its readable scopes, the team all of them.
+
+    What a scope's review mode holds back an agent sees only when it wrote that itself.
+    """
+    memories = Memory.objects.of(team).select_related("scope", "agent").exclude(over())
     if agent is None:
         return memories
-    return memories.filter(scope__in=[scope.pk for scope in scopes.readable(team, agent)])
+    readable = scopes.readable(team, agent)
+    held = gates_of(team, readable).held()
+    return memories.filter(scope__in=[scope.pk for scope in readable]).filter(~held | Q(agent=agent))
 
 
 def get(team: Team, agent: Agent | None, memory_id: uuid.UUID | str) -> Memory:
@@ -76,11 +84,40 @@ def narrow(memories: QuerySet[Memory], filters: Filters) -> QuerySet[Memory]:
 def contested(team: Team, memory_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
     """Which of these memories contradict another live one, unsettled."""
     ids = list(memory_ids)
-    edges = Relation.objects.of(team).filter(
-        Q(source__in=ids) | Q(target__in=ids), kind=RelationKind.CONTRADICTS, settled_at=None
-    )
-    pairs = edges.values_list("source_id", "target_id")
-    return {pk for pair in pairs for pk in pair} & set(ids)
+    return {pk for pair in contradicting(team, ids) for pk in pair} & set(ids)
+
+
+def contradicting(team: Team, memory_ids: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, uuid.UUID]]:
+    """The unsettled contradictions between live memories that one of these takes part in."""
+    # Asked at every recall, in SQL: putting it together through the ORM takes longer than running it.
+    with connection.cursor() as cursor:
+        cursor.execute(_CONTRADICTING, {"team": team.pk, "ids": list(memory_ids), "live": [str(s) for s in LIVE]})
+        return cursor.fetchall()
+
+
+_CONTRADICTING = f"""
+SELECT r.source_id, r.target_id FROM memories_relation r
+JOIN memories_memory s ON s.team_id = r.team_id AND s.id = r.source_id AND s.status = ANY(%(live)s)
+JOIN memories_memory t ON t.team_id = r.team_id AND t.id = r.target_id AND t.status = ANY(%(live)s)
+WHERE r.team_id = %(team)s AND r.kind = '{RelationKind.CONTRADICTS}' AND r.settled_at IS NULL
+  AND (r.source_id = ANY(%(ids)s) OR r.target_id = ANY(%(ids)s))
+"""  # noqa: S608 - made of a constant
+
+
+def traces_behind(team: Team, memory_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, frozenset[uuid.UUID]]:
+    """The traces that each of these memories rests on; memories without evidence are left out."""
+    rows = Evidence.objects.of(team).filter(memory__in=list(memory_ids)).exclude(trace_id=None)
+    rows = rows.filter(Q(removed_at=None) | Q(step_id=None))  # not what stood under an earlier text
+    found: dict[uuid.UUID, set[uuid.UUID]] = {}
+    for memory, trace in rows.values_list("memory_id", "trace_id").distinct():
+        if trace is not None:
+            found.setdefault(memory, set()).add(trace)
+    return {memory: frozenset(traces) for memory, traces in found.items()}
+
+
+def over(now: datetime | None = None) -> Q:
+    """Working memory past its time: gone at once, though the sweep removes it later."""
+    return Q(tier=Tier.WORKING, status__in=LIVE, expires_at__lte=now or timezone.now())
 
 
 def unexpired(now: datetime | None = None) -> Q:

@@ -14,8 +14,7 @@ from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.api.callers import acting_agent
 from hindsight_site.api.idempotency import idempotent
 from hindsight_site.api.views import TokenView, read_input
-from hindsight_site.refusals import NotFound
-from memories import actions, recall, scopes
+from memories import actions, recall, receipt_queries, scopes
 from memories.actions import FeedbackItem
 from memories.api import examples
 from memories.api import serializers as forms
@@ -34,19 +33,18 @@ class RecallView(TokenView):
     )
     def post(self, request: Request) -> Response:
         """Find the memories that matter for a task, or say plainly that none does."""
-        caller = self.caller(request)
         wanted = read_input(forms.RecallIn, request.data)
-        agent = acting_agent(caller, wanted.pop("agent"))
-        searched = scopes.select(caller.team, agent, wanted.pop("scopes"))
         explain = wanted.pop("explain")
-        answer = recall.recall(
-            team=caller.team,
-            agent=agent,
-            scopes=searched,
-            question=recall.Question(**wanted),
-            token=caller.token,
-        )
-        return Response(render(answer, explain))
+        return Response(render(ask(self.caller(request), wanted), explain))
+
+
+def ask(caller: Caller, wanted: dict[str, Any]) -> recall.Answer:
+    """Recall what a checked payload asks for, for the agent that the call speaks for."""
+    agent = acting_agent(caller, wanted.pop("agent"))
+    searched = scopes.select(caller.team, agent, wanted.pop("scopes"))
+    return recall.recall(
+        team=caller.team, agent=agent, scopes=searched, question=recall.Question(**wanted), token=caller.token
+    )
 
 
 def render(answer: recall.Answer, explain: bool) -> dict[str, Any]:
@@ -59,6 +57,7 @@ def render(answer: recall.Answer, explain: bool) -> dict[str, Any]:
         "best_relevance": answer.best_relevance,
         "searched_scopes": answer.searched_scopes,
         "degraded": answer.degraded,
+        **({"late": list(answer.late)} if answer.late else {}),
         "took_ms": answer.took_ms,
     }
     return {**body, "filtered": answer.filtered} if explain else body
@@ -71,35 +70,32 @@ class FeedbackView(TokenView):
     @idempotent
     def post(self, request: Request) -> Response:
         """Say what became of recalled memories. Sent again, the newer word counts."""
-        caller = self.caller(request)
-        wanted = read_input(forms.FeedbackIn, request.data)
-        receipt = find_recall(caller, wanted["recall_id"])
-        stored = actions.give_feedback(
-            team=caller.team, by=caller.actor, recall=receipt, items=feedback_items(caller, receipt, wanted)
-        )
-        return Response({"recall_id": str(receipt.pk), "recorded": len(stored)})
+        return Response(tell(self.caller(request), read_input(forms.FeedbackIn, request.data)))
+
+
+def tell(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Record the feedback in a checked payload; say how much of it there was."""
+    receipt = find_recall(caller, wanted["recall_id"])
+    stored = actions.give_feedback(
+        team=caller.team, by=caller.actor, recall=receipt, items=feedback_items(caller, receipt, wanted)
+    )
+    return {"recall_id": str(receipt.pk), "recorded": len(stored)}
 
 
 def find_recall(caller: Caller, recall_id: Any) -> Recall:
     """Return a recall of this caller's agent (a team token: of the team), or raise `NotFound`."""
-    recalls = Recall.objects.of(caller.team).filter(pk=recall_id)
-    if caller.agent is not None:
-        recalls = recalls.filter(agent=caller.agent)
-    found = recalls.first()
-    if found is None:
-        raise NotFound("There is no such recall.", code="recall_not_found")
-    return found
+    return receipt_queries.get(caller.team, caller.agent, recall_id)
 
 
 def feedback_items(caller: Caller, receipt: Recall, wanted: dict[str, Any]) -> list[FeedbackItem]:
-    """The items as sent; or one success for all that were adopted (all hits when none was marked)."""
+    """The items as sent; or one success for the whole recall (all hits adopted when none was marked)."""
     if wanted.get("items"):
         return [
             FeedbackItem(str(item["memory"]), item["adopted"], item["success"], mask_text(item["note"]))
             for item in wanted["items"]
         ]
-    given = Feedback.objects.of(caller.team).filter(recall=receipt)
-    adopted = [str(pk) for pk in given.filter(adopted=True).values_list("memory_id", flat=True)]
-    if not adopted and not given.exists():
-        adopted = [str(pk) for pk in receipt.hits.values_list("memory_id", flat=True)]
-    return [FeedbackItem(memory, True, wanted["success"]) for memory in adopted]
+    given = Feedback.objects.of(caller.team).filter(recall=receipt).values_list("memory_id", "adopted", "note")
+    # The end of the task is told of what was left aside too: that is what adopting it is compared with.
+    told = [FeedbackItem(str(memory), adopted, wanted["success"], note) for memory, adopted, note in given]
+    handed_out = receipt.hits.values_list("memory_id", flat=True)
+    return told or [FeedbackItem(str(memory), True, wanted["success"]) for memory in handed_out]

@@ -11,7 +11,7 @@ from .base import Embedder, EmbeddingError, Kind, check
 from .local import LocalEmbedder
 from .openai import OpenAIEmbedder
 
-__all__ = ["Embedder", "EmbeddingError", "Kind", "check", "get_embedder", "warm_up"]
+__all__ = ["Embedder", "EmbeddingError", "Kind", "check", "embedder_of", "get_embedder", "warm_up"]
 
 
 @cache
@@ -21,15 +21,40 @@ def get_embedder() -> LocalEmbedder | OpenAIEmbedder:
         case "local":
             return LocalEmbedder()
         case "openai":
-            return OpenAIEmbedder(
-                base_url=settings.EMBEDDING_BASE_URL,
-                api_key=settings.EMBEDDING_API_KEY,
-                model=settings.EMBEDDING_MODEL,
-                dimensions=settings.EMBEDDING_DIMENSIONS,
-                timeout_seconds=settings.EMBEDDING_TIMEOUT_SECONDS,
-            )
+            return _endpoint(settings.EMBEDDING_MODEL, settings.EMBEDDING_DIMENSIONS)
         case other:
             raise ImproperlyConfigured(f"EMBEDDING_BACKEND must be 'local' or 'openai', not {other!r}.")
+
+
+def embedder_of(model_id: str) -> LocalEmbedder | OpenAIEmbedder:
+    """Return the embedder that made vectors of `model_id`, which may be another than the settings name.
+
+    Any model of the endpoint can be asked for as `name@dimensions`, the local one by its own id or `local`.
+    Raises `EmbeddingError` when no embedder that is set up gives such vectors.
+    """
+    current = get_embedder()
+    return current if model_id == current.model_id else _another(model_id)
+
+
+@cache
+def _another(model_id: str) -> LocalEmbedder | OpenAIEmbedder:
+    local = LocalEmbedder()
+    if model_id in ("local", local.model_id):
+        return local
+    name, _, dimensions = model_id.rpartition("@")
+    if not name or not dimensions.isdigit() or not (settings.EMBEDDING_BASE_URL or settings.EMBEDDING_API_KEY):
+        raise EmbeddingError(f"No embedder that is set up makes vectors of {model_id}.")
+    return _endpoint(name, int(dimensions))
+
+
+def _endpoint(model: str, dimensions: int) -> OpenAIEmbedder:
+    return OpenAIEmbedder(
+        base_url=settings.EMBEDDING_BASE_URL,
+        api_key=settings.EMBEDDING_API_KEY,
+        model=model,
+        dimensions=dimensions,
+        timeout_seconds=settings.EMBEDDING_TIMEOUT_SECONDS,
+    )
 
 
 def warm_up() -> None:

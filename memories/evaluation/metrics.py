@@ -8,8 +8,12 @@ unanswerable one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from memories.search.fusion import SLOPE
+
+SESSION_COVERED = 0.3  # beyond what fusion gives each turn of the session
 
 
 def any_at(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
@@ -64,11 +68,17 @@ def no_match(answerable: Sequence[float], unanswerable: Sequence[float], floor: 
     return NoMatch(rejected / (rejected + lost) if rejected + lost else None, rejected, lost)
 
 
-def session_ranking(hits: Sequence[tuple[str, float]]) -> list[str]:
-    """Sessions by their best hit, from (session, score) of the ranked hits."""
+def session_ranking(hits: Sequence[tuple[str, float]], covered: Mapping[str, float] | None = None) -> list[str]:
+    """Sessions by their best hit, from (session, relevance) of the ranked hits, and by the words they cover.
+
+    `covered` is the share of the question that each session covers as a whole. For turns it counts less: a
+    session that speaks of everything asked need not hold the one turn that answers.
+    """
     best: dict[str, float] = {}
-    for session, score in hits:
-        best[session] = max(score, best.get(session, score))
+    for session, relevance in hits:
+        kept = min(max(relevance, 1e-6), 1 - 1e-6)
+        evidence = math.log(kept / (1 - kept)) / SLOPE + SESSION_COVERED * (covered or {}).get(session, 0.0)
+        best[session] = max(evidence, best.get(session, evidence))
     return sorted(best, key=lambda session: -best[session])
 
 

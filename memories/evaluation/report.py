@@ -22,13 +22,21 @@ from .runs import Ranked, Run
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number; `must` and `aim` are None where nothing was agreed."""
+    """One measured number; `must` and `aim` are None where nothing was agreed. `at_most`: small is good."""
 
     measure: str
     value: float | None
     n: int
     must: float | None = None
     aim: float | None = None
+    at_most: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the number is what it must be; None where nothing was agreed or measured."""
+        if self.must is None or self.value is None:
+            return None
+        return self.value <= self.must if self.at_most else self.value >= self.must
 
 
 #: (set, measure) → (must, aim).
@@ -75,11 +83,11 @@ def _ranking(ranked: Sequence[Ranked]) -> list[_Row]:
 
 
 def _sessions(ranked: Sequence[Ranked]) -> list[_Row]:
-    """any@5 and MRR over sessions by their best turn, all@5 over sessions by all their turns."""
+    """any@5 and MRR over sessions by their best turn and their words, all@5 over sessions by all their turns."""
     judged = [answer for answer in ranked if answer.asked.gold_sessions]
     if not judged:
         return []
-    by_best = [(session_ranking(answer.sessions), _gold(answer.asked)) for answer in judged]
+    by_best = [(session_ranking(answer.sessions, answer.covered), _gold(answer.asked)) for answer in judged]
     by_all = [(session_chances(answer.sessions), _gold(answer.asked)) for answer in judged]
     return [
         ("session any@5", mean(any_at(ranking, gold, 5) for ranking, gold in by_best), len(judged)),

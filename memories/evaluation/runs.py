@@ -19,7 +19,6 @@ from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.tenancy import enter_team
 from memories import recall
 from memories.actions import Draft, remember_many
-from memories.embeddings import get_embedder
 from memories.enums import Kind, ScopeKind, Tier
 from memories.models import Scope
 from memories.policies import LIVE
@@ -40,6 +39,7 @@ class Ranked:
     asked: Asked
     keys: list[str]
     sessions: list[tuple[str, float]]
+    covered: dict[str, float]  # by session: the share of the question that it covers as a whole
     best: float  # relevance of the best hit, 0..1
     milliseconds: float
     by_keywords: list[str]
@@ -99,7 +99,7 @@ def _store(team: Team, haystacks: Sequence[Haystack], progress: Progress) -> lis
 def _draft(haystack: Haystack, item: Item) -> Draft:
     """Semantic, so that age does not enter the ranking: relevance is what is measured here."""
     return Draft(
-        content=item.content[:MOST_CHARS] or "(empty)",
+        content=item.content[:MOST_CHARS] if any(char.isalnum() for char in item.content) else "(empty)",
         kind=Kind.EXPERIENCE,
         tier=Tier.SEMANTIC,
         actor=item.actor,
@@ -136,6 +136,7 @@ def _ask(team: Team, here: _Stored, asked: Asked) -> Ranked:
         asked=asked,
         keys=[item.key for item, _ in found],
         sessions=[(item.session_id, relevance) for item, relevance in found],
+        covered={here.items[hit.memory].session_id: hit.parts["session"] for hit in answer.hits},
         best=answer.best_relevance,
         milliseconds=milliseconds,
         by_keywords=by_keywords,
@@ -148,7 +149,7 @@ def _recall(team: Team, scope: Scope, text: str) -> recall.Answer:
 
     Undone at once: a memory that was handed out counts more the next time, which is not measured here.
     """
-    question = recall.Question(query=text, kinds=[Kind.EXPERIENCE], top_k=DEPTH, min_relevance=0.0)
+    question = recall.Question(query=text, kinds=[Kind.EXPERIENCE], top_k=DEPTH, min_relevance=0.0, deadline_ms=0)
     with transaction.atomic():
         answer = recall.recall(team=team, agent=None, scopes=[scope], question=question)
         transaction.set_rollback(True)
@@ -161,7 +162,6 @@ def _alone(team: Team, here: _Stored, text: str) -> tuple[list[str], list[str]]:
         team=team,
         scope_ids=[here.scope.pk],
         text=text,
-        embedding=get_embedder().embed([text], "query")[0],
         statuses=[str(status) for status in LIVE],
         only={"now": timezone.now()},
     ).fused

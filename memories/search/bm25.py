@@ -7,8 +7,8 @@ turns are long, recall@10 of the keywords alone rises from 0.36 to 0.44.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from .tokens import QueryTokens
@@ -27,6 +27,7 @@ class Statistics:
     query: QueryTokens
     weights: tuple[float, ...]  # idf × weight of the kind, one per term
     mean_length: float  # of the memories, in tokens
+    sessions: Mapping[str, float] = field(default_factory=dict)  # see `session_shares`
 
     @cached_property
     def bound(self) -> float:
@@ -75,3 +76,15 @@ def statistics(query: QueryTokens, frequencies: Sequence[int], memories: int, me
         for term, frequency in zip(query.terms, frequencies, strict=True)
     )
     return Statistics(query, weights, mean_length)
+
+
+def session_shares(query: QueryTokens, covered: Mapping[str, int]) -> dict[str, float]:
+    """Return which share of a question each session covers with all its turns, 0..1.
+
+    `covered` are the terms of each session as bits. A term weighs by how few of these sessions hold it: what
+    is said in every session tells none of them apart, however rare it is among the turns.
+    """
+    n = len(covered)
+    counts = [sum(bits >> i & 1 for bits in covered.values()) for i in range(len(query.terms))]
+    weighed = statistics(query, counts, n, 1.0)
+    return {session: weighed.share(bits) for session, bits in covered.items()}

@@ -45,3 +45,8 @@ class TimedCache(Generic[Key, Value]):
             found = make()
             self.put(key, found)
         return found
+
+    def clear(self) -> None:
+        """Hold nothing any more."""
+        with self._lock:
+            self._held.clear()

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
-from django.db import connection
 
 from hindsight_site.accounts.models import Team
-from memories.embeddings import EmbeddingError, get_embedder
+from memories.embeddings import get_embedder
 
-from . import background, fusion, keywords, vectors
+from . import background, evidence, fusion, keywords, times, vectors
+from .asking import ask
 from .bm25 import Statistics
-from .calibration import calibration_of
-from .fusion import Evidence, Fused, Place
+from .calibration import Calibration, calibration_of
+from .deadline import Deadline, Search, searching
+from .evidence import Row, Where
+from .fusion import Background, Evidence, Fused, Place
+from .keywords import KeywordHit
 from .narrowing import Narrowing
 from .passages import without_names
 from .tokens import query_tokens
+from .vectors import VectorHit
 
 LIMIT = 30  # candidates of each kind; 50 changes recall@10 by less than 0.005
+NO_DEADLINE = Deadline(None)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Fused candidates, best first, and their vectors (for telling near-duplicates)."""
+    """Fused candidates, best first; what is known of each, and its vector (for telling near-duplicates).
+
+    `late` says what was left out because it failed or came too late; empty when nothing was.
+    """
 
     fused: list[Fused]
-    vectors: dict[uuid.UUID, np.ndarray]
-
-
-@dataclass(frozen=True, slots=True)
-class _Searched:
-    """Where is searched, as every query of this module needs it."""
-
-    team_id: uuid.UUID
-    scope_ids: Sequence[uuid.UUID]
-    statuses: Sequence[str]
-    where: Narrowing
-    model_id: str
+    vectors: dict[uuid.UUID, np.ndarray] = field(default_factory=dict)
+    rows: dict[uuid.UUID, Row] = field(default_factory=dict)
+    late: tuple[str, ...] = ()
+    by_keywords_alone: bool = False
 
 
 def find(
@@ -48,134 +50,125 @@ def find(
     team: Team,
     scope_ids: Sequence[uuid.UUID],
     text: str,
-    embedding: np.ndarray | None,
     statuses: Sequence[str],
     only: dict[str, Any],
+    at: datetime | None = None,
+    deadline: Deadline = NO_DEADLINE,
+    with_vectors: bool = True,
+    said: Mapping[uuid.UUID, str] | None = None,
 ) -> Found:
-    """Return the candidates of a question; without an embedding by keywords alone."""
+    """Return the candidates of a question. `only` are the fields of a `Narrowing`, `at` the caller's present.
+
+    The question is embedded by every model that has rows in the scopes, while the keywords are searched.
+    What is not there by the deadline is left out and named in `late`. `said` are texts that count instead of
+    the present ones.
+    """
     if not scope_ids:
-        return Found([], {})
-    embedder = get_embedder()
-    searched = _Searched(team.pk, scope_ids, statuses, Narrowing(**only), embedder.model_id)
-    usual = background.sample(team.pk, scope_ids, embedder.model_id)
-    named = without_names(text, usual.actors)
-    if embedding is not None and named.text != text:
-        embedding = _embed(named.text, embedding)
-    hits, statistics = keywords.search(
-        team_id=team.pk,
-        scope_ids=scope_ids,
-        query=query_tokens(text),
-        statuses=statuses,
-        limit=LIMIT,
-        where=searched.where,
-    )
-    ids = {hit.memory_id for hit in hits}
-    if embedding is not None:
-        near = vectors.nearest(
-            team_id=team.pk,
-            scope_ids=scope_ids,
-            embedding=embedding,
-            model_id=embedder.model_id,
-            statuses=statuses,
-            limit=LIMIT,
-            where=searched.where,
-        )
-        ids |= {hit.memory_id for hit in near}
-    evidence, held = scores_for(ids, searched, statistics, embedding)
-    calibration = calibration_of(embedder.model_id)
-    cosines = usual.vectors @ embedding if embedding is not None and len(usual.vectors) else ()
+        return Found([])
+    where = Where(team.pk, scope_ids, statuses, Narrowing(**only))
+    models = vectors.models_in(team.pk, scope_ids) if with_vectors else []
+    samples = {model: background.sample(team.pk, scope_ids, model) for model in models or [get_embedder().model_id]}
+    named = without_names(text, frozenset().union(*(sample.actors for sample in samples.values())))
+    asked = ask(named.text, models)
+    late: list[str] = []
+    with searching(deadline) as search:
+        hits, statistics = _keywords(search, where, text, late)
+        embeddings = asked.wait(deadline)
+        late += asked.late
+        near = _nearest(search, where, embeddings, late)
+        ids = {hit.memory_id for hit in hits} | near
+        ids |= evidence.holding(said, statistics.query) if said else set()
+        nothing: list[Row] = []
+        rows, in_time = search.attempt(lambda: evidence.rows(ids, where, statistics, list(samples)), nothing)
+        late += [] if in_time else ["database"]
+    if said:
+        rows = evidence.as_said(rows, said, statistics.query, get_embedder() if embeddings else None)
+    measured = {
+        model: (embedding, _background(samples[model].vectors, embedding, calibration_of(model)))
+        for model, embedding in embeddings.items()
+    }
+    spans = times.spans(text, at or where.narrowing.now)
     fused = fusion.fuse(
-        evidence,
-        calibration=calibration,
-        background=fusion.background_of([float(c) for c in cosines], calibration),
+        [_evidence(row, statistics, measured, spans) for row in rows],
         share=statistics.share,
         named=named.names,
+        session_words=statistics.sessions,
     )
-    return Found(fused, held)
+    return Found(
+        fused,
+        {row.pk: row.vector for row in rows if row.vector is not None},
+        {row.pk: row for row in rows},
+        tuple(dict.fromkeys(late)),
+        by_keywords_alone=not embeddings,
+    )
 
 
-def floor(degraded: bool) -> float:
+def floor(by_keywords_alone: bool) -> float:
     """The relevance below which nothing is handed out by default."""
     calibration = calibration_of(get_embedder().model_id)
-    return calibration.keyword_floor if degraded else calibration.floor
+    return calibration.keyword_floor if by_keywords_alone else calibration.floor
 
 
-def scores_for(
-    ids: set[uuid.UUID], searched: _Searched, statistics: Statistics, embedding: np.ndarray | None
-) -> tuple[list[Evidence], dict[uuid.UUID, np.ndarray]]:
-    """Return exact evidence of both kinds for these memories and the turns next to them, and their vectors.
+def _keywords(search: Search, where: Where, text: str, late: list[str]) -> tuple[list[KeywordHit], Statistics]:
+    query = query_tokens(text)
+    nothing: tuple[list[KeywordHit], Statistics] = ([], Statistics(query, (0.0,) * len(query.terms), 1.0))
+    found, in_time = search.attempt(
+        lambda: keywords.search(
+            team_id=where.team_id,
+            scope_ids=where.scope_ids,
+            query=query,
+            statuses=where.statuses,
+            limit=LIMIT,
+            where=where.narrowing,
+        ),
+        nothing,
+    )
+    late += [] if in_time else ["keywords"]
+    return found
 
-    What the narrowing or the scopes leave out is not in the answer.
-    """
-    if not ids:
-        return [], {}
-    rows = _rows(ids, searched, statistics)
-    with_vector = [row for row in rows if row[-1] is not None]
-    matrix = vectors.decode([row[-1] for row in with_vector])
-    held = {row[0]: vector for row, vector in zip(with_vector, matrix, strict=True)}
-    cosines: dict[uuid.UUID, float] = {}
-    if embedding is not None and with_vector:
-        cosines = dict(zip(held, (matrix @ embedding).tolist(), strict=True))
-    evidence = [
-        Evidence(
-            memory_id=memory,
-            cosine=cosines.get(memory),
-            coverage=statistics.coverage(matched, length),
-            matched=matched,
-            exact=statistics.identifier_share(matched),
-            place=Place(session, sequence if session else None, actor, chars, asks),
+
+def _nearest(search: Search, where: Where, embeddings: Mapping[str, np.ndarray], late: list[str]) -> set[uuid.UUID]:
+    """The closest memories by each model."""
+    ids: set[uuid.UUID] = set()
+    nothing: list[VectorHit] = []
+    for model, embedding in embeddings.items():
+        nearest = partial(
+            vectors.nearest,
+            team_id=where.team_id,
+            scope_ids=where.scope_ids,
+            embedding=embedding,
+            model_id=model,
+            statuses=where.statuses,
+            limit=LIMIT,
+            where=where.narrowing,
         )
-        for memory, session, sequence, actor, chars, asks, length, matched, _ in rows
-    ]
-    return evidence, held
+        hits, in_time = search.attempt(nearest, nothing)
+        late += [] if in_time else ["vectors"]
+        ids |= {hit.memory_id for hit in hits}
+    return ids
 
 
-def _rows(ids: set[uuid.UUID], searched: _Searched, statistics: Statistics) -> list[tuple]:
-    bits, params = keywords.matched_sql(statistics.query, "k")
-    fits, narrowing = searched.where.sql("k")
-    # LATERAL … OFFSET 0: one look-up by key for each memory, whatever the planner thinks of the tables.
-    # Joined with nothing, the tokens are unpacked once for a row and not once for each term.
-    sql = f"""
-        SELECT a.id, p.session_id, p.sequence, p.actor, p.chars, p.asks, k.length, {bits}, v.embedding
-        FROM (
-            SELECT unnest(%(ids)s::uuid[]) AS id
-            UNION
-            SELECT n.id FROM unnest(%(ids)s::uuid[]) AS f(id)
-            CROSS JOIN LATERAL (
-                SELECT session_id, sequence FROM memories_memory
-                WHERE team_id = %(team)s AND id = f.id AND sequence IS NOT NULL AND session_id <> '' OFFSET 0
-            ) t CROSS JOIN LATERAL (
-                SELECT id FROM memories_memory
-                WHERE team_id = %(team)s AND session_id = t.session_id
-                  AND sequence IN (t.sequence - 1, t.sequence + 1) OFFSET 0
-            ) n
-        ) a CROSS JOIN LATERAL (
-            SELECT session_id, sequence, actor, char_length(content) AS chars,
-                   char_length(content) < 120 AND content ~ '[?？]\\s*$' AS asks
-            FROM memories_memory WHERE team_id = %(team)s AND id = a.id OFFSET 0
-        ) p CROSS JOIN LATERAL (
-            SELECT tokens || ''::tsvector AS tokens, length FROM memories_memoryterms k
-            WHERE team_id = %(team)s AND memory_id = a.id
-              AND scope_id = ANY(%(scopes)s) AND status = ANY(%(statuses)s) AND {fits} OFFSET 0
-        ) k LEFT JOIN LATERAL (
-            SELECT halfvec_send(embedding) AS embedding FROM memories_memoryvector
-            WHERE team_id = %(team)s AND memory_id = a.id AND model_id = %(model)s OFFSET 0
-        ) v ON TRUE
-    """  # noqa: S608 - made of constants
-    params |= narrowing | {
-        "team": searched.team_id,
-        "ids": list(ids),
-        "model": searched.model_id,
-        "scopes": list(searched.scope_ids),
-        "statuses": list(searched.statuses),
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(sql, params)
-        return cursor.fetchall()
+def _background(sample: np.ndarray, embedding: np.ndarray, calibration: Calibration) -> Background:
+    cosines = (sample @ embedding).tolist() if len(sample) else []
+    return fusion.background_of(cosines, calibration)
 
 
-def _embed(text: str, otherwise: np.ndarray) -> np.ndarray:
-    try:
-        return get_embedder().embed([text], kind="query")[0]
-    except EmbeddingError:
-        return otherwise
+def _evidence(
+    row: Row,
+    statistics: Statistics,
+    measured: Mapping[str, tuple[np.ndarray, Background]],
+    spans: list[times.Span],
+) -> Evidence:
+    near = None
+    if row.vector is not None and row.model_id in measured:
+        embedding, usual = measured[row.model_id]
+        near = fusion.nearness(float(row.vector @ embedding), usual)
+    return Evidence(
+        memory_id=row.pk,
+        near=near,
+        coverage=statistics.coverage(row.matched, row.length),
+        matched=row.matched,
+        exact=statistics.identifier_share(row.matched),
+        timely=times.closeness(row.occurred_at, spans),
+        place=Place(row.session_id, row.sequence if row.session_id else None, row.actor, row.chars, row.asks),
+    )

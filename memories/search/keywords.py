@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from django.db import connection
 
 from . import bm25
 from .bm25 import Statistics
-from .frequencies import document_frequencies, scope_size
+from .frequencies import ScopeSize, document_frequencies, scope_size
 from .narrowing import Narrowing
 from .tokens import QueryTokens, tsquery_literal, tsvector_literal
 
@@ -18,7 +19,9 @@ SMALL = 2_000  # up to so many memories every match is scored, and counted for t
 RARE_MATCHES = 300  # above: candidates come from the rarest terms, up to about so many matches
 OVERFETCH = 2  # candidates before the narrowing, in limits
 
-_Row = tuple[uuid.UUID, int, int, bool]  # memory, length, matched bits, whether the narrowing allows it
+# Memory, length, matched bits, whether the narrowing allows it, its session when it is a turn of one.
+# The memory is text here: hundreds of rows are read, and making UUIDs of all takes longer than the search.
+_Row = tuple[str, int, int, bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +55,50 @@ def search(
     table = _Table(team_id, scope_ids, query, statuses, where)
     if size.memories <= SMALL:
         rows = table.all_matches()
-        counts = [sum(row[2] >> i & 1 for row in rows) for i in range(len(query.terms))]
-        statistics = bm25.statistics(query, counts, size.memories, size.mean_length)
+        statistics = _exact_statistics(query, rows, size)
     else:
         counts = document_frequencies(team_id, scope_ids, query.lexemes)
         statistics = bm25.statistics(query, counts, size.memories, size.mean_length)
         rows = table.rare_matches(counts, statistics, limit)
-    hits = [_hit(memory, length, matched, statistics) for memory, length, matched, fits in rows if fits]
+    hits = [_hit(memory, length, matched, statistics) for memory, length, matched, *_ in _best(rows, statistics, limit)]
     hits.sort(key=lambda hit: (-hit.score, hit.memory_id))
     return hits[:limit], statistics
+
+
+def _exact_statistics(query: QueryTokens, rows: Sequence[_Row], size: ScopeSize) -> Statistics:
+    """The statistics from all rows that match any term."""
+    counts = _bits([row[2] for row in rows], len(query.terms)).sum(axis=0).tolist()
+    statistics = bm25.statistics(query, counts, size.memories, size.mean_length)
+    return replace(statistics, sessions=bm25.session_shares(query, _covered(rows)))
+
+
+def _best(rows: Sequence[_Row], statistics: Statistics, limit: int) -> list[_Row]:
+    """The rows with the `limit` highest scores, more when some are equal, in any order.
+
+    `Statistics.coverage` for hundreds of rows at once.
+    """
+    allowed = [row for row in rows if row[3]]
+    if len(allowed) <= limit:
+        return allowed
+    weights = _bits([row[2] for row in allowed], len(statistics.weights)) @ np.array(statistics.weights)
+    lengths = np.array([row[1] for row in allowed]) / (statistics.mean_length or 1.0)
+    scores = weights / (1 + bm25.K1 * (1 - bm25.B + bm25.B * lengths))
+    least = np.partition(scores, -limit)[-limit] - 1e-9
+    return [row for row, score in zip(allowed, scores.tolist(), strict=True) if score >= least]
+
+
+def _bits(matched: Sequence[int], terms: int) -> np.ndarray:
+    """Return the matched terms of each row as 0 and 1: [rows, terms]."""
+    return np.array(matched, dtype=np.int64).reshape(-1, 1) >> np.arange(terms) & 1
+
+
+def _covered(rows: Sequence[_Row]) -> dict[str, int]:
+    """The terms that each session covers with all its turns, as bits."""
+    covered: dict[str, int] = {}
+    for _, _, matched, fits, session in rows:
+        if fits and session:
+            covered[session] = covered.get(session, 0) | matched
+    return covered
 
 
 def matched_sql(query: QueryTokens, alias: str) -> tuple[str, dict[str, str]]:
@@ -116,17 +154,17 @@ class _Table:
         dampening = f"1 + {bm25.K1} * ({1 - bm25.B} + {bm25.B} * length / {statistics.mean_length:.4f})"
         order = f"ORDER BY ({weights}) / ({dampening}) DESC"
         rows = self._rows(rare, order=order, limit=OVERFETCH * limit)
-        if len(rows) == OVERFETCH * limit and sum(fits for *_, fits in rows) < limit:
+        if len(rows) == OVERFETCH * limit and sum(row[3] for row in rows) < limit:
             rows = self._rows(rare, order=order, limit=limit, narrow_first=True)
         return rows
 
     def _rows(self, lexemes: Sequence[str], *, order: str, limit: int, narrow_first: bool = False) -> list[_Row]:
         bits, params = matched_sql(self.query, "unpacked")
-        fits, narrowing = self.where.sql("k") if self.where else ("TRUE", {})
-        early, late = (fits, "TRUE") if narrow_first else ("TRUE", fits)
+        fits, narrowing = self.where.on_memory() if self.where else ("TRUE", {})
+        early = self.where.sql("k")[0] if self.where and narrow_first else "TRUE"
         # Joined with nothing, the tokens are unpacked once for a row and not once for each term.
         sql = f"""
-            SELECT k.memory_id, k.length, k.matched, {late} FROM (
+            SELECT k.memory_id::text, k.length, k.matched, m.fits, m.session FROM (
                 SELECT memory_id, length, matched FROM (
                     SELECT memory_id, length, {bits} AS matched FROM (
                         SELECT k.memory_id, k.length, k.tokens || ''::tsvector AS tokens
@@ -136,7 +174,10 @@ class _Table:
                         OFFSET 0
                     ) unpacked
                 ) scored {order} LIMIT {limit}
-            ) k
+            ) k CROSS JOIN LATERAL (
+                SELECT {fits} AS fits, CASE WHEN m.sequence IS NULL THEN '' ELSE m.session_id END AS session
+                FROM memories_memory m WHERE m.team_id = %(team)s AND m.id = k.memory_id OFFSET 0
+            ) m
         """  # noqa: S608 - made of constants and of numbers
         params |= narrowing | {
             "team": self.team_id,
@@ -161,6 +202,6 @@ def _rarest(lexemes: Sequence[str], counts: Sequence[int]) -> list[str]:
     return chosen
 
 
-def _hit(memory_id: uuid.UUID, length: int, matched: int, statistics: Statistics) -> KeywordHit:
+def _hit(memory_id: str, length: int, matched: int, statistics: Statistics) -> KeywordHit:
     score, coverage = statistics.score(matched, length), statistics.coverage(matched, length)
-    return KeywordHit(memory_id, score, coverage, matched)
+    return KeywordHit(uuid.UUID(memory_id), score, coverage, matched)

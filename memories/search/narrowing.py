@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from memories.gating import Gates
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Kinds, tiers and tags asked for; still valid at `now`; working memory of this session only."""
+    """Kinds, tiers and tags asked for; still valid at `now`; working memory of this session only; past the gates."""
 
     now: datetime
     kinds: Sequence[str] = ()
@@ -19,13 +21,20 @@ class Narrowing:
     session_id: str = ""
     as_of: datetime | None = None
     include_archived: bool = False
+    gates: Gates = field(default_factory=Gates)
 
     def sql(self, search: str) -> tuple[str, dict[str, Any]]:
         """Return a condition on the search table's alias `search`, and its named parameters."""
+        condition, params = self.on_memory()
+        joined = f"m.team_id = %(team)s AND m.id = {search}.memory_id AND {condition}"
+        return f"EXISTS (SELECT 1 FROM memories_memory m WHERE {joined})", params  # noqa: S608 - constants
+
+    def on_memory(self) -> tuple[str, dict[str, Any]]:
+        """Return a condition on `m`, the memory's own row, and its named parameters."""
         conditions = [
-            "m.team_id = %(team)s",
-            f"m.id = {search}.memory_id",
             "(m.tier <> 'working' OR m.session_id = %(session)s)",
+            # Past its time it is gone, whatever moment is asked about, and archived or not.
+            "(m.tier <> 'working' OR m.expires_at IS NULL OR m.expires_at > now())",
             "(m.valid_from IS NULL OR m.valid_from <= %(now)s)",
         ]
         if not self.include_archived:
@@ -43,5 +52,7 @@ class Narrowing:
             params["tags"] = list(self.tags)
         if self.as_of is not None:
             conditions.append("m.created_at <= %(now)s")
-        condition = " AND ".join(conditions)  # made of constants; values go in as parameters
-        return f"EXISTS (SELECT 1 FROM memories_memory m WHERE {condition})", params  # noqa: S608
+        held, gated = self.gates.sql()
+        conditions.append(f"NOT {held}")
+        params |= gated
+        return " AND ".join(conditions), params  # made of constants; values go in as parameters

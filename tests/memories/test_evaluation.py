@@ -6,16 +6,18 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsight_site.accounts.models import Team
-from memories.evaluation import datasets, metrics, own, report, runs, surroundings
+from memories.evaluation import crowd, datasets, latency, metrics, own, report, runs, surroundings
 from memories.evaluation.datasets import Asked, Haystack, Item
 from memories.evaluation.sets import SETS
 from memories.models import Memory, Recall
+from memories.search import vector_indexes
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "dev"
 
@@ -146,3 +148,35 @@ def test_what_it_was_measured_with(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"data")
     assert surroundings.checksum([tmp_path / "file"]) == "3a6eb0790f39ac87"
     assert "cores" in surroundings.machine()
+
+
+def test_made_up_memories_are_the_same_every_time() -> None:
+    one, again = crowd.crowd(20, 3), crowd.crowd(20, 3)
+    assert one == again
+    assert len(one.texts) == 20
+    assert all(len(set(question.rstrip("?").split()) & set(" ".join(one.texts).split())) for question in one.questions)
+    rows = crowd.mixed(np.eye(4, 8, dtype=np.float32), 50)
+    assert rows.shape == (50, 8)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_speed_is_measured_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"QUESTIONS": 4, "RECALLS": 6, "CALLERS": 2, "BULK": 10}.items():
+        monkeypatch.setattr(latency, name, value)
+    monkeypatch.setattr(vector_indexes, "BUILD_ABOVE", 30)
+    rows = {row.measure: row for row in latency.measure([40], progress=lambda *_: None)}
+    assert rows["40: recall, p50 ms"].value > rows["40: bare exact query, p50 ms"].value > 0
+    assert rows["40: through the index, recall@30"].value > 0.8
+    assert rows["bulk remember / embedder"].must == 0.8
+    assert rows["40: recall / (embedding + bare)"].at_most
+    assert not Team.objects.exists()
+    assert not Memory.objects.exists()
+    vector_indexes.sync()  # the rows are gone, so the index goes
+    assert vector_indexes._there() == {}
+
+
+def test_what_must_be_small_is_met_when_it_is() -> None:
+    assert report.Figure("ms", 3.0, 1, must=4.0, at_most=True).met
+    assert report.Figure("share", 3.0, 1, must=4.0).met is False
+    assert report.Figure("share", None, 1, must=4.0).met is None

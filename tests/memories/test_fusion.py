@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memories.search import bm25
 from memories.search.calibration import CALIBRATIONS, UNKNOWN, calibration_of
-from memories.search.fusion import Background, Evidence, Fused, Place, background_of, fuse
+from memories.search.fusion import Background, Evidence, Fused, Place, background_of, fuse, nearness
 from memories.search.passages import SHORT, date_words, passage_text, without_names
 from memories.search.tokens import query_tokens
 
@@ -21,8 +21,12 @@ BACKGROUND = Background(mean=0.1, spread=0.09, count=200)
 IDS = [uuid.UUID(int=i) for i in range(1, 40)]
 
 
-def fused(*evidence: Evidence, named: frozenset[str] = frozenset(), background: Background = BACKGROUND) -> list[Fused]:
-    return fuse(evidence, calibration=USE, background=background, share=lambda matched: 0.0, named=named)
+def fused(*evidence: Evidence, named: frozenset[str] = frozenset()) -> list[Fused]:
+    return fuse(evidence, share=lambda matched: 0.0, named=named)
+
+
+def near(cosine: float) -> float:
+    return nearness(cosine, BACKGROUND)
 
 
 def relevance(evidence: Evidence, **options) -> float:
@@ -32,7 +36,7 @@ def relevance(evidence: Evidence, **options) -> float:
 evidences = st.builds(
     Evidence,
     memory_id=st.sampled_from(IDS),
-    cosine=st.none() | st.floats(-1, 1),
+    near=st.none() | st.floats(-12, 12),
     coverage=st.floats(0, 0.65),
     matched=st.integers(0, 2**20),
     exact=st.sampled_from([0.0, 0.5, 1.0]),
@@ -61,46 +65,46 @@ def test_every_candidate_comes_back_once_in_order_between_0_and_1(evidence: list
 
 @given(evidences, st.floats(0, 0.3))
 def test_more_evidence_never_means_less_relevance(evidence: Evidence, more: float) -> None:
-    better = replace(evidence, coverage=evidence.coverage + more, cosine=(evidence.cosine or -1.0) + more)
+    better = replace(evidence, coverage=evidence.coverage + more, near=(evidence.near or -12.0) + 10 * more)
     assert relevance(better) >= relevance(evidence) - 1e-12
 
 
 def test_the_best_of_a_bad_lot_stays_bad() -> None:
-    lot = [Evidence(pk, cosine=0.12, coverage=0.0) for pk in IDS[:5]]
+    lot = [Evidence(pk, near=near(0.12), coverage=0.0) for pk in IDS[:5]]
     assert fused(*lot)[0].relevance < USE.floor
-    assert relevance(Evidence(IDS[0], cosine=0.55, coverage=0.5)) > 0.9
+    assert relevance(Evidence(IDS[0], near=near(0.55), coverage=0.5)) > 0.9
 
 
 def test_relevance_does_not_depend_on_company() -> None:
     """Comparable between questions: a better neighbour in the list takes nothing away."""
-    one = Evidence(IDS[0], cosine=0.4, coverage=0.3)
+    one = Evidence(IDS[0], near=near(0.4), coverage=0.3)
     alone = relevance(one)
-    beside = {f.memory_id: f.relevance for f in fused(one, Evidence(IDS[1], cosine=0.9, coverage=0.6))}
+    beside = {f.memory_id: f.relevance for f in fused(one, Evidence(IDS[1], near=near(0.9), coverage=0.6))}
     assert beside[IDS[0]] == pytest.approx(alone)
 
 
 def test_either_search_alone_can_carry_a_memory() -> None:
-    assert relevance(Evidence(IDS[0], cosine=0.6, coverage=0.0)) > USE.floor
-    assert relevance(Evidence(IDS[0], cosine=None, coverage=0.5)) > USE.floor
+    assert relevance(Evidence(IDS[0], near=near(0.6), coverage=0.0)) > USE.floor
+    assert relevance(Evidence(IDS[0], near=None, coverage=0.5)) > USE.floor
 
 
 def test_a_question_in_other_words_leans_on_the_vectors() -> None:
-    chance = Evidence(IDS[0], cosine=0.15, coverage=0.1)  # one common word
-    meant = Evidence(IDS[1], cosine=0.28, coverage=0.0)
+    chance = Evidence(IDS[0], near=near(0.15), coverage=0.1)  # one common word
+    meant = Evidence(IDS[1], near=near(0.28), coverage=0.0)
     assert fused(chance, meant)[0].memory_id == IDS[1]
-    clear = Evidence(IDS[2], cosine=0.15, coverage=0.5)
+    clear = Evidence(IDS[2], near=near(0.15), coverage=0.5)
     assert fused(chance, meant, clear)[0].memory_id == IDS[2]
 
 
 def test_an_exact_identifier_comes_first() -> None:
-    best = Evidence(IDS[0], cosine=0.8, coverage=0.5)
-    exact = Evidence(IDS[1], cosine=0.1, coverage=0.1, exact=1.0)
+    best = Evidence(IDS[0], near=near(0.8), coverage=0.5)
+    exact = Evidence(IDS[1], near=near(0.1), coverage=0.1, exact=1.0)
     assert fused(best, exact)[0].memory_id == IDS[1]
 
 
 def test_a_turn_is_helped_by_its_neighbours_in_the_same_session_only() -> None:
     def turn(pk: uuid.UUID, session: str, sequence: int, coverage: float) -> Evidence:
-        return Evidence(pk, cosine=0.2, coverage=coverage, place=Place(session, sequence))
+        return Evidence(pk, near=near(0.2), coverage=coverage, place=Place(session, sequence))
 
     asked = turn(IDS[0], "a", 4, 0.5)
     answer, far, stranger = turn(IDS[1], "a", 5, 0.0), turn(IDS[2], "a", 9, 0.0), turn(IDS[3], "b", 5, 0.0)
@@ -110,8 +114,8 @@ def test_a_turn_is_helped_by_its_neighbours_in_the_same_session_only() -> None:
 
 def test_the_speaker_the_question_names_is_preferred() -> None:
     place = Place("a", 1, actor="Ann")
-    said = Evidence(IDS[0], cosine=0.3, coverage=0.2, place=place)
-    heard = Evidence(IDS[1], cosine=0.3, coverage=0.2, place=replace(place, actor="Bo", sequence=5))
+    said = Evidence(IDS[0], near=near(0.3), coverage=0.2, place=place)
+    heard = Evidence(IDS[1], near=near(0.3), coverage=0.2, place=replace(place, actor="Bo", sequence=5))
     assert fused(said, heard, named=frozenset({"Ann"}))[0].memory_id == IDS[0]
     both = {f.memory_id: f.relevance for f in fused(said, heard, named=frozenset({"Ann", "Bo"}))}
     assert both[IDS[0]] == pytest.approx(both[IDS[1]])

@@ -317,7 +317,7 @@ def test_two_megabytes_of_mixed_text_take_about_a_second() -> None:
     begun = time.process_time()
     mask_text(text)
     # About 1.2 s where this was written; a slow shared runner gets room, a quadratic step none.
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 15  # quadratic would be minutes
 
 
 def test_many_different_values_take_linear_time() -> None:
@@ -326,7 +326,7 @@ def test_many_different_values_take_linear_time() -> None:
     masked = mask_text(text)
     assert masked.endswith("<EMAIL_60000>")
     assert mask_text(masked) == masked
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < 15  # quadratic would be minutes
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the labelled data is not beside the repository")

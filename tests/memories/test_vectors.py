@@ -130,9 +130,9 @@ def ask(scope: Scope, text: str, *, with_vectors: bool = True) -> candidates.Fou
         team=scope.team,
         scope_ids=[scope.pk],
         text=text,
-        embedding=get_embedder().embed([text], "query")[0] if with_vectors else None,
         statuses=ACTIVE,
         only={"now": timezone.now()},
+        with_vectors=with_vectors,
     )
 
 
@@ -163,7 +163,7 @@ def test_an_exact_identifier_comes_first_in_the_whole(scope: Scope) -> None:
 def test_what_nobody_spoke_of_stays_below_the_floor(scope: Scope) -> None:
     talk(scope, TURNS)
     best = ask(scope, "quarterly tax rates for imported steel").fused
-    assert not best or best[0].relevance < candidates.floor(degraded=False)
+    assert not best or best[0].relevance < candidates.floor(by_keywords_alone=False)
 
 
 def test_words_alone_still_answer(scope: Scope) -> None:
@@ -171,7 +171,7 @@ def test_words_alone_still_answer(scope: Scope) -> None:
     found = ask(scope, "violin", with_vectors=False)
     assert found.fused[0].memory_id == ids[4]
     assert found.fused[0].vector == 0.0
-    assert found.fused[0].relevance > candidates.floor(degraded=True)
+    assert found.fused[0].relevance > candidates.floor(by_keywords_alone=True)
 
 
 def test_neighbours_keep_to_scope_and_narrowing(scope: Scope) -> None:
@@ -192,7 +192,5 @@ def test_found_vectors_belong_to_the_candidates(scope: Scope) -> None:
 
 
 def test_nowhere_to_look_finds_nothing(scope: Scope) -> None:
-    none = candidates.find(
-        team=scope.team, scope_ids=[], text="x", embedding=None, statuses=ACTIVE, only={"now": timezone.now()}
-    )
+    none = candidates.find(team=scope.team, scope_ids=[], text="x", statuses=ACTIVE, only={"now": timezone.now()})
     assert none.fused == []
