@@ -16,15 +16,18 @@ from hindsight_site.queue import enqueue
 from hindsight_site.refusals import Conflict
 from memories import actions as memory_actions
 from memories import scopes
+from memories.models import Memory, Scope
 from memories.safety.masking import mask_text, mask_value
 from reflection import triggers
-from reflection.drafts import StepDraft, TraceDraft, bad, check_room, check_steps, check_trace
+from reflection.announcing import reflection_ended
+from reflection.drafts import StepDraft, TraceDraft, bad, check_instruction, check_room, check_steps, check_trace
 from reflection.enums import END_STATES, REFLECTION_OPEN, ReflectionStatus, TraceStatus
 from reflection.models import Reflection, Trace
 from reflection.normalise import trace_form
-from reflection.steps import add_numbered, drop_repeats, mask_of, next_number
+from reflection.steps import add_numbered, digest_of, drop_repeats, mask_of, next_number
 
 REFLECT = "reflection.tasks.reflect"
+FEWEST_EPISODES = 2
 
 
 @transaction.atomic
@@ -114,14 +117,17 @@ def _finish(
         raise bad("outcome", f"must be one of: {', '.join(END_STATES)}.")
     before = audit.state_of(trace)
     trace.status, trace.result, trace.ended_at = outcome, result, timezone.now()
-    trace.save(update_fields=["status", "result", "ended_at", "remember"])
+    trace.digest = digest_of(trace)
+    trace.save(update_fields=["status", "result", "ended_at", "remember", "digest"])
     audit.record(team=team, by=by, verb="trace.ended", on=trace, before=before, detail={"outcome": outcome})
     trigger = triggers.decide(trace_form(trace))
     if not trigger.reflect:
         now = timezone.now()
-        return _new_reflection(
+        skipped = _new_reflection(
             team, trace, token, status=ReflectionStatus.SKIPPED, reason=trigger.reason, finished_at=now
         )
+        reflection_ended(skipped)
+        return skipped
     return request_reflection(team=team, by=by, trace=trace, reason=trigger.reason, token=token)
 
 
@@ -141,6 +147,39 @@ def request_reflection(
     except IntegrityError:  # another caller was faster; theirs is the one
         return standing.get()
     audit.record(team=team, by=by, verb="reflection.requested", on=reflection)
+    enqueue(REFLECT, team.pk, reflection.pk)
+    return reflection
+
+
+@transaction.atomic
+def request_consolidation(
+    *,
+    team: Team,
+    by: Actor,
+    agent: Agent | None,
+    scope: Scope,
+    episodes: Sequence[Memory],
+    instruction: str = "",
+    reason: str = "asked for",
+    token: ApiToken | None = None,
+) -> Reflection:
+    """Queue a look across chosen memories; what it concludes goes to `scope` as candidates.
+
+    The same episodes with the same instruction, queued or running already, are returned as they are. Raises
+    `Invalid` for fewer than two episodes or an instruction that is too long.
+    """
+    if len(episodes) < FEWEST_EPISODES:
+        raise bad("episodes", f"must name at least {FEWEST_EPISODES} memories: one alone shows nothing that repeats.")
+    check_instruction(instruction)
+    ids, wanted = sorted(memory.pk for memory in episodes), mask_text(instruction)
+    Scope.objects.of(team).select_for_update(no_key=True).get(pk=scope.pk)  # two equal requests take turns
+    open_looks = Reflection.objects.of(team).filter(trace=None, scope=scope, status__in=REFLECTION_OPEN)
+    if standing := open_looks.filter(episodes=ids, instruction=wanted).first():
+        return standing
+    reflection = Reflection.objects.create(
+        team=team, trace=None, agent=agent, scope=scope, token=token, episodes=ids, instruction=wanted, reason=reason
+    )
+    audit.record(team=team, by=by, verb="reflection.requested", on=reflection, detail={"episodes": len(ids)})
     enqueue(REFLECT, team.pk, reflection.pk)
     return reflection
 

@@ -11,12 +11,14 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from hindsight_site import outbound
 from hindsight_site.refusals import FieldError, Invalid, TooLarge
 from memories import contents
 from reflection.enums import Role, StepKind
 from reflection.models import Trace
 
 TASK_LIMIT = 8_000  # characters
+INSTRUCTION_LIMIT = 2_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ def check_trace(draft: TraceDraft) -> None:
         raise bad("task", "must not be empty: say what the agent was asked to do.")
     if len(draft.task) > TASK_LIMIT:
         raise bad("task", f"is over the limit of {TASK_LIMIT:,} characters.")
+    if draft.callback_url:
+        check_callback(draft.callback_url)
     for name in ("environment", "metadata", "extra"):
         contents.check_json_size(name, getattr(draft, name))
     size = len(draft.result.encode()) + sum(step_size(step) for step in draft.steps)
@@ -88,6 +92,18 @@ def check_trace(draft: TraceDraft) -> None:
         raise TooLarge(
             f"The trace is over the limit of {settings.MAX_TRACE_BYTES:,} bytes.", code="trace_too_large"
         )
+
+
+def check_callback(url: str) -> None:
+    try:
+        outbound.check_url(url)
+    except outbound.NotAllowed as error:
+        raise Invalid(f"callback_url: {error}", errors=(FieldError("callback_url", str(error)),)) from None
+
+
+def check_instruction(instruction: str) -> None:
+    if len(instruction) > INSTRUCTION_LIMIT:
+        raise bad("instruction", f"is over the limit of {INSTRUCTION_LIMIT:,} characters.")
 
 
 def check_room(trace: Trace, fresh: list[tuple[int, StepDraft]]) -> None:

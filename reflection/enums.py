@@ -85,6 +85,15 @@ class Decision(TextChoices):
     SENSITIVE = "sensitive", "Flagged as sensitive"
 
 
+class Operation(TextChoices):
+    """What a candidate does to a memory that is known already."""
+
+    ADD = "add", "Add"  # nothing: it stands for itself
+    CONFIRM = "confirm", "Confirm"  # the same again
+    REFINE = "refine", "Refine"  # the same, said better or more exactly
+    CONTRADICT = "contradict", "Contradict"  # the known one does not hold as it stands
+
+
 class RejectReason(TextChoices):
     """Why the admission gates refused a candidate."""
 

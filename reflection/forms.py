@@ -78,6 +78,8 @@ class Candidate:
     quotes: tuple[Quote, ...]
     failure_class: str = "none"  # memories.enums.FailureClass
     tags: tuple[str, ...] = ()
+    operation: str = "add"  # enums.Operation: what it does to the known memory `about`
+    about: int | None = None  # its place in what the distiller was told is known
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,19 @@ def mask_of(trace: Trace) -> MaskState:
     """
     key = hmac.digest(settings.SECRET_KEY.encode(), b"mask" + trace.pk.bytes, "sha256")
     return MaskState(key=key, numbers=trace.mask_numbers)
+
+
+def digest_of(trace: Trace) -> str:
+    """Return what tells that two traces of a team say the same: a keyed SHA-256 of task and steps as stored.
+
+    Times, session ids, the outcome and unknown keys are no part of it. The key is not in the database, so
+    that nobody can try out there what an erased trace said.
+    """
+    key = hmac.digest(settings.SECRET_KEY.encode(), b"trace" + trace.team_id.bytes, "sha256")
+    told = hmac.new(key, json.dumps(trace.task).encode(), "sha256")
+    for step in trace.steps.order_by("sequence").iterator(chunk_size=500):
+        told.update(json.dumps(_said(step), sort_keys=True).encode() + b"\n")
+    return told.hexdigest()
 
 
 def next_number(trace: Trace) -> int:

@@ -7,20 +7,36 @@ import uuid
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import Q
 from django.utils import timezone
 
+from hindsight_site.accounts import leases
+from hindsight_site.accounts.enums import JobKind
+from hindsight_site.accounts.jobs import running, sweeping
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.queue import enqueue
 from reflection import pipeline
 from reflection.actions import REFLECT
+from reflection.announcing import reflection_ended
+from reflection.consolidation import weekly
 from reflection.enums import ReflectionStatus
+from reflection.erasing import running as erasing
+from reflection.exporting import running as exporting
+from reflection.importing import running as importing
+from reflection.invariants import running as invariants
 from reflection.models import Reflection
 from reflection.review import sampling
 
 logger = logging.getLogger(__name__)
+# What each kind of job does.
+HANDLERS: dict[str, running.Handler] = {
+    JobKind.ERASURE: erasing.run,
+    JobKind.EXPORT: exporting.run,
+    JobKind.IMPORT: importing.run,
+    JobKind.INVARIANTS: invariants.run,
+}
 WAKE_UP_LOST_AFTER = timedelta(seconds=30)
+DIED = "Its worker died at every attempt. Ask for a new reflection to try again."
 
 
 def reflect(team_id: str, reflection_id: str) -> str:
@@ -28,12 +44,24 @@ def reflect(team_id: str, reflection_id: str) -> str:
     return pipeline.reflect(Team.objects.get(pk=team_id), uuid.UUID(reflection_id))
 
 
+def run_job(team_id: str, job_id: str) -> str:
+    """Carry one job on for a turn; harmless when it runs elsewhere, has ended, or its team is gone."""
+    team = Team.objects.filter(pk=team_id, suspended_at=None).first()
+    return running.run(team, uuid.UUID(job_id), HANDLERS) if team else "gone"
+
+
+def check_invariants() -> str:
+    """Ask for the nightly check of every team."""
+    return f"{invariants.request_all()} asked for"
+
+
 def sweep_jobs() -> str:
-    """Wake workers for reflections whose wake-up or worker was lost; bury those that failed too often."""
+    """Wake workers for reflections and jobs whose wake-up or worker was lost; bury those that failed too often."""
     woken = buried = 0
     for team in Team.objects.all():
         with team_transaction(team):
-            buried += _bury(team)
+            jobs_woken, jobs_buried = sweeping.sweep(team)
+            woken, buried = woken + jobs_woken, buried + jobs_buried + _bury(team)
             for reflection in _lost(team):
                 enqueue(REFLECT, team.pk, reflection.pk)
                 woken += 1
@@ -43,29 +71,24 @@ def sweep_jobs() -> str:
 
 
 def _lost(team: Team) -> list[Reflection]:
-    now = timezone.now()
-    waiting = Q(status=ReflectionStatus.QUEUED, run_after__lt=now, created_at__lt=now - WAKE_UP_LOST_AFTER)
-    abandoned = Q(status=ReflectionStatus.RUNNING, lease_until__lt=now)
-    return list(Reflection.objects.of(team).filter(waiting | abandoned).order_by("run_after")[:200])
+    return list(leases.lost(Reflection.objects.of(team), WAKE_UP_LOST_AFTER)[:200])
 
 
 def _bury(team: Team) -> int:
     """A reflection whose worker died at every attempt ends visibly as failed."""
-    now = timezone.now()
-    return (
-        Reflection.objects.of(team)
-        .filter(
-            status=ReflectionStatus.RUNNING,
-            lease_until__lt=now,
-            attempts__gte=settings.REFLECTION_MAX_ATTEMPTS,
-        )
-        .update(
-            status=ReflectionStatus.FAILED,
-            finished_at=now,
-            lease_until=None,
-            error="Its worker died at every attempt. Ask for a new reflection to try again.",
-        )
-    )
+    dead = leases.dead(Reflection.objects.of(team), settings.REFLECTION_MAX_ATTEMPTS)
+    buried = list(dead.select_for_update(of=("self",), skip_locked=True).select_related("team", "trace"))
+    for reflection in buried:
+        reflection.status, reflection.error = ReflectionStatus.FAILED, DIED
+        reflection.finished_at, reflection.lease_until = timezone.now(), None
+        reflection.save(update_fields=["status", "error", "finished_at", "lease_until"])
+        reflection_ended(reflection)
+    return len(buried)
+
+
+def consolidate() -> str:
+    """Ask for the week's look across every scope with new episodes."""
+    return f"{weekly.request_due(timezone.now())} looks asked for"
 
 
 def open_batches() -> str:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from hindsight_site import outbound
 from reflection.distill.errors import DistillError, NotTaken, explained
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MAX_ATTEMPTS = 4  # of one request
 FIRST_WAIT_SECONDS = 0.5  # doubled after each attempt
 LONGEST_WAIT_SECONDS = 20.0  # an endpoint that asks for more is asked again by a later run
 MAX_BODY_BYTES = 4 * 1024 * 1024
+OVER_BUDGET = "The token budget of one reflection is used up. The trace is kept."
 
 Message = dict[str, str]
 
@@ -46,6 +48,8 @@ class ModelEndpoint:
     price_out: float = 0.0
     budget_seconds: float = 100.0
     shard_chars: int = 24_000
+    run_tokens: int = 0  # in and out, of one run; no further request is made beyond it. 0: no limit
+    is_teams_own: bool = False  # named by a team: only a public address is called
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class Conversation:
         import httpx2  # the HTTP client underneath; its own errors come through while a body is read
         import openai
 
+        if self._endpoint.run_tokens and self.tokens_in + self.tokens_out >= self._endpoint.run_tokens:
+            raise DistillError(OVER_BUDGET, retryable=False)
         now = time.monotonic()
         until = min(self._deadline, now + self._endpoint.timeout_seconds)
         if until <= now:
@@ -172,6 +178,7 @@ def conversation(endpoint: ModelEndpoint, model: str) -> Iterator[Conversation]:
         base_url=endpoint.base_url,
         api_key=endpoint.api_key or "none",  # local servers want none; the package insists on one
         max_retries=0,  # retried here, within the budget
+        http_client=_public_only(endpoint.base_url) if endpoint.is_teams_own else None,
     ) as client:
         talk = Conversation(client, endpoint, model)
         try:
@@ -179,6 +186,32 @@ def conversation(endpoint: ModelEndpoint, model: str) -> Iterator[Conversation]:
         except DistillError as error:
             error.tokens_in, error.tokens_out = talk.tokens_in, talk.tokens_out
             raise
+
+
+def _public_only(url: str) -> Any:
+    """An HTTP client for an address that a team named: resolved by us, never private, no redirects.
+
+    Raises `DistillError` when the address may not be called.
+    """
+    import httpx2
+
+    class Checked(httpx2.HTTPTransport):
+        def handle_request(self, request: Any) -> Any:
+            try:
+                target = outbound.resolve(str(request.url))
+            except (outbound.NotAllowed, outbound.Unreachable) as error:
+                raise httpx2.ConnectError(str(error), request=request) from error
+            request.url = request.url.copy_with(host=target.address)  # the Host header keeps the name
+            request.extensions = {**request.extensions, "sni_hostname": target.host}
+            return super().handle_request(request)
+
+    try:
+        outbound.resolve(url)
+    except outbound.NotAllowed as error:
+        raise DistillError(f"The team's model endpoint may not be called. {error}", retryable=False) from None
+    except outbound.Unreachable as error:
+        raise DistillError("The model endpoint cannot be reached.", retryable=True) from error
+    return httpx2.Client(transport=Checked(), follow_redirects=False, timeout=None, trust_env=False)  # noqa: S113 - set by request
 
 
 def _response_format(shape: Shape, schema: dict[str, Any]) -> Any:

@@ -59,6 +59,8 @@ class Proposal(Draft):
     """A candidate as it is to be stored, if the gates let it in."""
 
     structure: dict[str, Any]
+    operation: Literal["add", "confirm", "refine", "contradict"] = "add"
+    known: Annotated[int | None, Field(strict=False)] = None  # the number of a known section
     tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=60)]], Field(max_length=8)] = []
 
 
@@ -185,7 +187,15 @@ def _candidate(item: Answered, quotes: tuple[Quote, ...]) -> Candidate:
         quotes=quotes,
         failure_class=item.failure_class,
         tags=tuple(dict.fromkeys(item.tags)) if isinstance(item, Proposal) else (),
+        **_operation(item),
     )
+
+
+def _operation(item: Answered) -> dict[str, Any]:
+    """What the candidate does to which known memory; without a number it does nothing to any."""
+    if not isinstance(item, Proposal) or item.known is None or item.known < 1:
+        return {}
+    return {"operation": item.operation, "about": item.known - 1}
 
 
 def located(quotes: Sequence[AnsweredQuote], finder: QuoteFinder) -> tuple[Quote, ...]:

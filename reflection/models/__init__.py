@@ -2,6 +2,7 @@
 
 from reflection.models.reviews import ReviewBatch, ReviewItem, Verdict
 from reflection.models.runs import Reflection, ReflectionResult
+from reflection.models.team_models import TeamModel
 from reflection.models.traces import Step, Trace
 
-__all__ = ["Reflection", "ReflectionResult", "ReviewBatch", "ReviewItem", "Step", "Trace", "Verdict"]
+__all__ = ["Reflection", "ReflectionResult", "ReviewBatch", "ReviewItem", "Step", "TeamModel", "Trace", "Verdict"]

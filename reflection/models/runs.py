@@ -23,7 +23,8 @@ class Reflection(TenantModel):
     """What was looked back at, who did it, what came out, what was refused, what it cost."""
 
     trace = TeamForeignKey(Trace, on_delete=models.CASCADE, null=True, blank=True, related_name="reflections")
-    agent = TeamForeignKey(Agent, on_delete=models.CASCADE, related_name="reflections")
+    # None: a look across a shared scope, which is nobody's own.
+    agent = TeamForeignKey(Agent, on_delete=models.CASCADE, null=True, blank=True, related_name="reflections")
     scope = TeamForeignKey(Scope, on_delete=models.CASCADE, related_name="+")  # where its memories go
     token = TeamForeignKey(ApiToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     episodes = ArrayField(models.UUIDField(), default=list, blank=True)  # memories to distil together
@@ -86,6 +87,7 @@ class ReflectionResult(TenantModel):
     class Effect(models.TextChoices):
         CREATED = "created", "Written"
         CONFIRMED = "confirmed", "Confirmed"  # known already: its support was raised
+        REFINED = "refined", "Refined"  # known already: said more exactly now
         QUARANTINED = "quarantined", "Quarantined"
 
     reflection = TeamForeignKey(Reflection, on_delete=models.CASCADE, related_name="results")

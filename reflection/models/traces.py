@@ -12,6 +12,7 @@ from hindsight_site.accounts.tenancy import (
     team_never_changes,
     tenant_constraints,
 )
+from memories.models.sessions import SessionIdField
 from reflection.enums import Role, StepKind, TraceStatus
 from reflection.forms import step_text
 
@@ -21,7 +22,7 @@ class Trace(TenantModel):
 
     agent = TeamForeignKey(Agent, on_delete=models.CASCADE, related_name="traces")
     token = TeamForeignKey(ApiToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
-    session_id = models.CharField(max_length=120, blank=True, default="")
+    session_id = SessionIdField()
     task = models.TextField()
     task_type = models.CharField(max_length=120, blank=True, default="")
     environment = models.JSONField(default=dict, blank=True)
@@ -31,6 +32,7 @@ class Trace(TenantModel):
     callback_url = models.URLField(max_length=500, blank=True, default="")
     metadata = models.JSONField(default=dict, blank=True)
     extra = models.JSONField(default=dict, blank=True)  # keys we do not know, kept
+    digest = models.CharField(max_length=64, blank=True, default="")  # of what it tells; set when it ends
     mask_numbers = models.JSONField(default=dict, blank=True)  # keyed fingerprints → placeholder numbers
     step_count = models.PositiveIntegerField(default=0)
     tool_call_count = models.PositiveIntegerField(default=0)

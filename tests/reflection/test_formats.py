@@ -150,6 +150,11 @@ def otlp() -> list[dict[str, Any]]:
     return [{"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}]
 
 
+def named(value: Any) -> str:
+    """The id of a parameter: a function by its name."""
+    return getattr(value, "__name__", value)
+
+
 SHAPES = [
     ("openai", openai_chat),
     ("openai", openai_responses),
@@ -162,7 +167,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "make"), SHAPES, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("shape", "make"), SHAPES, ids=named)
 def test_one_task_in_every_shape_becomes_the_same_steps(shape, make) -> None:
     steps = read_steps(make(), shape)
     told = [(step.role, step.kind, step.tool, step.arguments, step.content) for step in steps]
@@ -178,9 +183,7 @@ def test_one_task_in_every_shape_becomes_the_same_steps(shape, make) -> None:
     assert [step.extra.get("call_id") for step in steps if step.tool] == ["call_1", "call_1", "call_2", "call_2"]
 
 
-@pytest.mark.parametrize(
-    ("shape", "make"), [pair for pair in SHAPES if pair[0] != "openai"], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("shape", "make"), [pair for pair in SHAPES if pair[0] != "openai"], ids=named)
 def test_an_error_flag_is_kept_where_the_shape_has_one(shape, make) -> None:
     assert [step.is_error for step in read_steps(make(), shape) if step.kind == "tool_result"] == [True, False]
 

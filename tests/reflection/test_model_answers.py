@@ -247,6 +247,8 @@ def test_an_answer_in_the_sent_form_is_read_without_a_complaint():
         "durable": True,
         "confidence": 0.5,
         "tags": [],
+        "operation": "add",
+        "known": None,
     }
     answer = {
         "candidates": [{"kind": kind, "structure": given_, **common} for kind, given_ in structures.items()],

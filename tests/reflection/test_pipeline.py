@@ -9,7 +9,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from memories.models import Evidence, Memory
-from reflection import lease, pipeline, tasks
+from reflection import ending, lease, pipeline, tasks
 from reflection.drafts import StepDraft
 from reflection.enums import ReflectionStatus
 from reflection.models import Reflection, Trace
@@ -96,7 +96,7 @@ def test_a_crash_while_writing_leaves_nothing(queued, monkeypatch) -> None:
     def crash(*args, **kwargs):
         raise RuntimeError("disk full at /var/lib/secret")
 
-    monkeypatch.setattr(pipeline, "_end_state", crash)
+    monkeypatch.setattr(ending, "end_state", crash)
     done = run(queued)
     assert Memory.objects.count() == 0
     assert Evidence.objects.count() == 0
