@@ -18,7 +18,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hindsight_site.accounts import actions, permissions
 from hindsight_site.accounts.audit import person
@@ -39,7 +39,7 @@ class Light:
     hint: str
 
 
-@require_GET
+@require_safe
 @team_page()
 def connect(request: TeamRequest) -> HttpResponse:
     """The team's agents, when each was last heard from, and a form for a new one."""
@@ -71,7 +71,7 @@ def add_agent(request: TeamRequest) -> HttpResponse:
     return redirect("connect_agent", slug=agent.slug)
 
 
-@require_GET
+@require_safe
 @team_page()
 def connect_agent(request: TeamRequest, slug: str) -> HttpResponse:
     """What this agent needs to call us, and which calls have arrived."""
@@ -88,6 +88,7 @@ def agent_context(agent: Agent) -> dict[str, Any]:
         "lights": lights,
         "all_on": all(light.seen_at for light in lights),
         "samples": samples(agent),
+        "mcp_url": f"{settings.SITE_URL}/mcp",
     }
 
 
@@ -117,7 +118,17 @@ def samples(agent: Agent) -> list[dict[str, str]]:
         {"label": "Send a trace", "code": _sample("record_trace.sh", context)},
         {"label": "Recall before a task", "code": _sample("recall.sh", context)},
         {"label": "Both from Python", "code": _sample("loop.py", context)},
-        {"label": "Give an MCP client the tools", "code": json.dumps(mcp_configuration(), indent=2)},
+        {
+            "label": "Give an MCP client the tools",
+            "note": "For clients that start a program, such as desktop assistants. Put a token of this agent in the "
+            "place of hs_…; hindsight-mcp comes with `pip install ./hindsight_site/mcp/bridge` from a checkout.",
+            "code": json.dumps(mcp_configuration(), indent=2, ensure_ascii=False),
+        },
+        {
+            "label": "MCP from Python",
+            "note": "The official SDK logs in by itself: pip install mcp.",
+            "code": _sample("mcp_client.py", context),
+        },
     ]
 
 
@@ -127,12 +138,12 @@ def _sample(name: str, context: dict[str, Any]) -> str:
 
 def mcp_configuration() -> dict[str, Any]:
     """Return the entry for an MCP client's configuration: the bridge speaks stdio to it."""
-    command = ["manage.py", "mcp_bridge", "--url", settings.SITE_URL]
-    return {
-        "mcpServers": {
-            "hindsight": {"command": "python", "args": command, "env": {"HINDSIGHT_TOKEN": "hs_…"}}
-        }
+    bridge = {
+        "command": "hindsight-mcp",
+        "args": ["--url", settings.SITE_URL],
+        "env": {"HINDSIGHT_TOKEN": "hs_…"},
     }
+    return {"mcpServers": {"hindsight": bridge}}
 
 
 @never_cache

@@ -120,11 +120,11 @@ def read(presented: str, *, audience: Audience) -> Verified:
     that the ApiToken behind it, its agent or its team is switched off.
     """
     claims, kid = _checked_claims(presented, audience)
-    token = _token_behind(claims, kid)
+    token, scopes_now = _token_behind(claims, kid)
     return Verified(
         token=token,
-        # A scope that was taken from the ApiToken since is gone here too.
-        scopes=frozenset(claims["scope"].split()) & frozenset(token.scopes),
+        # A scope that was taken from the ApiToken since, or from its person's role, is gone here too.
+        scopes=frozenset(claims["scope"].split()) & scopes_now,
         expires_at=datetime.fromtimestamp(claims["exp"], UTC),
         jti=claims["jti"],
     )
@@ -151,8 +151,9 @@ def _checked_claims(presented: str, audience: Audience) -> tuple[dict[str, Any],
     return decoded["payload"], kid
 
 
-def _token_behind(claims: dict[str, Any], kid: str) -> ApiToken:
-    """The ApiToken of the claims, live; one query, which also asks whether the key is still accepted."""
+def _token_behind(claims: dict[str, Any], kid: str) -> tuple[ApiToken, frozenset[str]]:
+    """The ApiToken of the claims, live, and what it may now; one query, which also asks whether the key is
+    still accepted, and one more for a connected client's person."""
     enter_team(Team(pk=claims["team"]))  # the signature vouches for it
     rows = ApiToken.objects.select_related("team", "agent").filter(pk=claims["token_id"])
     token = rows.annotate(key_accepted=Exists(signing_keys.accepted().filter(kid=kid))).first()
@@ -160,8 +161,7 @@ def _token_behind(claims: dict[str, Any], kid: str) -> ApiToken:
         raise BadCredential("This token is unknown.", "token_unknown")
     if not token.key_accepted:  # annotated above
         raise _unknown_key()
-    credentials.check_live(token)
-    return token
+    return token, credentials.check_live(token)
 
 
 def _unknown_key() -> BadCredential:

@@ -63,7 +63,7 @@ class TokenAuthentication(BaseAuthentication):
             verified = access_tokens.read(presented, audience=Audience.REST)
             return admit(verified.token, verified.scopes)
         token = credentials.find(presented)
-        return admit(token, token.scopes)
+        return admit(token, credentials.scopes_now(token))
 
     def authenticate_header(self, request: Request) -> str:
         metadata = f"{settings.SITE_URL}/.well-known/oauth-protected-resource/api/v1"

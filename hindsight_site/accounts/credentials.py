@@ -13,7 +13,8 @@ from datetime import timedelta
 from django.db.models import Q
 from django.utils import timezone
 
-from hindsight_site.accounts.models import ApiToken
+from hindsight_site.accounts.models import ApiToken, Membership
+from hindsight_site.accounts.permissions import TOKEN_SCOPES
 from hindsight_site.accounts.tenancy import enter_team, present_token
 
 ALPHABET = string.ascii_lowercase + string.digits
@@ -65,8 +66,8 @@ def find(secret: str) -> ApiToken:
     return token
 
 
-def check_live(token: ApiToken) -> None:
-    """Raise `BadCredential` when the token, its agent or its team is switched off."""
+def check_live(token: ApiToken) -> frozenset[str]:
+    """Raise `BadCredential` when the token, its agent or its team is switched off; return what it may now."""
     if token.revoked_at is not None:
         raise BadCredential("This token was revoked.", "token_revoked")
     if token.expires_at is not None and token.expires_at <= timezone.now():
@@ -75,6 +76,21 @@ def check_live(token: ApiToken) -> None:
         raise BadCredential("The agent of this token is disabled.", "agent_disabled")
     if token.team.suspended_at is not None:
         raise BadCredential("The team of this token is suspended.", "team_suspended")
+    return scopes_now(token)
+
+
+def scopes_now(token: ApiToken) -> frozenset[str]:
+    """The scopes of a token; of a connected client's, those that its person's role has at this moment.
+
+    Raises `BadCredential` when that person is no longer in the team. Its team is at work.
+    """
+    if token.on_behalf_of_id is None:
+        return frozenset(token.scopes)
+    mine = Membership.objects.of(token.team).filter(user_id=token.on_behalf_of_id, user__is_active=True)
+    role = mine.values_list("role", flat=True).first()
+    if role is None:
+        raise BadCredential("The person who allowed this client is not in the team any more.", "not_a_member")
+    return frozenset(token.scopes) & TOKEN_SCOPES[role]
 
 
 def touch(token: ApiToken) -> None:

@@ -161,8 +161,8 @@ def test_the_overview_takes_a_constant_number_of_queries(browse, alice, agent, d
             team=agent.team, recall=recall, memory=memory, revision=1, rank=1, score=1, relevance=1
         )
     client = browse(alice)
-    # Fifteen, and the savepoint of the request around them.
-    with django_assert_max_num_queries(17):
+    # Seventeen, and the savepoint of the request around them.
+    with django_assert_max_num_queries(19):
         client.get(reverse("overview"))
 
 
@@ -231,10 +231,15 @@ def test_the_samples_are_what_the_api_takes(agent, settings):
         body = json.loads(samples[label].split("-d '")[1].rstrip("'"))
         assert client.post(path, body).status_code in (200, 201), label
     compile(samples["Both from Python"], "sample", "exec")
-    assert (
-        "https://memory.example"
-        in json.loads(samples["Give an MCP client the tools"])["mcpServers"]["hindsight"]["args"]
-    )
+    compile(samples["MCP from Python"], "sample", "exec")
+    assert '"https://memory.example/mcp"' in samples["MCP from Python"]
+    bridge = json.loads(samples["Give an MCP client the tools"])["mcpServers"]["hindsight"]
+    assert bridge == {
+        "command": "hindsight-mcp",
+        "args": ["--url", "https://memory.example"],
+        "env": {"HINDSIGHT_TOKEN": "hs_…"},
+    }
+    assert "hs_…" in samples["Give an MCP client the tools"]
 
 
 @pytest.mark.parametrize("name", ["bob", "carol"])

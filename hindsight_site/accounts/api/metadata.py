@@ -8,6 +8,7 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from hindsight_site.accounts import access_tokens, signing_keys
+from hindsight_site.accounts.api.oauth import GRANTS
 from hindsight_site.accounts.enums import Audience, TokenScope
 from hindsight_site.accounts.permissions import DEFAULT_TOKEN_SCOPES
 
@@ -49,9 +50,16 @@ def authorization_server(request: HttpRequest) -> HttpResponse:
         "authorization_endpoint": f"{settings.SITE_URL}/oauth/authorize",
         "token_endpoint": f"{settings.SITE_URL}/oauth/token",
         "jwks_uri": f"{settings.SITE_URL}/.well-known/jwks.json",
+        "revocation_endpoint": f"{settings.SITE_URL}/oauth/revoke",
+        "registration_endpoint": f"{settings.SITE_URL}/oauth/register",
         "scopes_supported": TokenScope.values,
-        "response_types_supported": [],
-        "grant_types_supported": ["client_credentials"],
-        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": [*GRANTS],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "client_secret_post"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "client_id_metadata_document_supported": True,
+        "authorization_response_iss_parameter_supported": True,
         "service_documentation": f"{settings.SITE_URL}/api/v1/docs",
     })  # fmt: skip

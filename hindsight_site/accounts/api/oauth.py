@@ -13,18 +13,21 @@ from urllib.parse import unquote_plus
 from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_POST
 
-from hindsight_site.accounts import access_tokens, credentials
+from hindsight_site.accounts import access_tokens, attempts, credentials, limits
 from hindsight_site.accounts.authentication import admit
 from hindsight_site.accounts.enums import Audience
+from hindsight_site.accounts.limits import TooManyRequests
 from hindsight_site.accounts.models import ApiToken
+from hindsight_site.accounts.throttle import client_address
 from hindsight_site.refusals import Invalid
 
 # RFC 6749, section 5.1: nothing on the way may keep the answer.
 NOT_KEPT = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 BASIC = 'Basic realm="hindsight", charset="UTF-8"'
 FORM = "application/x-www-form-urlencoded"
+GRANTS = ("authorization_code", "refresh_token", "client_credentials")  # the first two are `grants`'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,18 @@ class Client:
 class OAuthError(Exception):
     """A refusal in OAuth's words: an `error` code of RFC 6749 or 8707, and a description in ASCII."""
 
-    def __init__(self, error: str, description: str, *, status: int = 400, challenge: bool = False) -> None:
+    def __init__(
+        self, error: str, description: str, *, status: int = 400, challenge: bool = False, wait: int = 0
+    ) -> None:
         super().__init__(description)
         self.error, self.description, self.status, self.challenge = error, description, status, challenge
+        self.wait = wait  # seconds after which to try again; 0: no use
 
     def response(self) -> JsonResponse:
         body = {"error": self.error, "error_description": self.description}
-        headers = {**NOT_KEPT, "WWW-Authenticate": BASIC} if self.challenge else NOT_KEPT
+        headers = {**NOT_KEPT, "WWW-Authenticate": BASIC} if self.challenge else dict(NOT_KEPT)
+        if self.wait:
+            headers["Retry-After"] = str(self.wait)
         return JsonResponse(body, status=self.status, headers=headers)
 
 
@@ -58,16 +66,17 @@ def token(request: HttpRequest) -> HttpResponse:
     `scope` (what of it the token has is granted, and said in the answer) and `resource` (RFC 8707).
     """
     try:
-        form = _form(request)
+        form = read_form(request)
         if form.get("grant_type") != "client_credentials":
-            given = "is missing" if "grant_type" not in form else "must be client_credentials"
+            given = "is missing" if "grant_type" not in form else f"must be one of: {' '.join(GRANTS)}"
             code = "invalid_request" if "grant_type" not in form else "unsupported_grant_type"
             raise OAuthError(code, f"grant_type {given}.")
         api_token = _authenticated(_client(request, form))
+        _check_rate(api_token)
         audience = _audience(form.getlist("resource"))
         scopes = _granted(api_token, form.get("scope", ""))
     except OAuthError as error:
-        return error.response()
+        return (too_many(request) or error if error.error == "invalid_client" else error).response()
     admit(api_token, scopes)
     issued = access_tokens.issue(api_token, audience=audience, scopes=scopes)
     body = {
@@ -79,18 +88,7 @@ def token(request: HttpRequest) -> HttpResponse:
     return JsonResponse(body, headers=NOT_KEPT)
 
 
-@require_safe
-def authorize(request: HttpRequest) -> HttpResponse:
-    """`GET /oauth/authorize`: says that no response type is supported, as the metadata does.
-
-    RFC 8414 lets a server without such grants leave the address out; clients in use refuse metadata
-    that lack it. Never redirects: no redirect address is registered here.
-    """
-    description = "This server gives tokens to programs only: use the client_credentials grant."
-    return OAuthError("unsupported_response_type", description).response()
-
-
-def _form(request: HttpRequest) -> QueryDict:
+def read_form(request: HttpRequest) -> QueryDict:
     """The parameters, with those without a value left out (RFC 6749, section 3.2)."""
     if request.content_type != FORM:
         raise OAuthError("invalid_request", f"Send the parameters as {FORM}.")
@@ -139,6 +137,28 @@ def _authenticated(client: Client) -> ApiToken:
         message = "client_id must be the prefix of the token that is sent as client_secret."
         raise OAuthError("invalid_client", message, status=401, challenge=client.by_header)
     return found
+
+
+def _check_rate(api_token: ApiToken) -> None:
+    """Take one request from the token's buckets, as every call of the API does."""
+    try:
+        limits.check(api_token)
+    except TooManyRequests as error:
+        raise slow_down(error) from None
+
+
+def too_many(request: HttpRequest) -> OAuthError | None:
+    """Count a client that was refused, by its address; the answer when there were too many."""
+    try:
+        attempts.check(client_address(request))
+    except TooManyRequests as error:
+        return slow_down(error)
+    return None
+
+
+def slow_down(error: TooManyRequests) -> OAuthError:
+    """RFC 6749 has no word of its own for 429; this is its word for "try again later"."""
+    return OAuthError("temporarily_unavailable", error.message, status=429, wait=error.wait)
 
 
 def _audience(resources: list[str]) -> Audience:

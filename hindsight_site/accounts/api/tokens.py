@@ -6,14 +6,16 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from hindsight_site.accounts import access_tokens, actions
+from hindsight_site.accounts import access_tokens, actions, attempts
 from hindsight_site.accounts.api import forms
 from hindsight_site.accounts.authentication import ApiTokenAuthentication, Caller
 from hindsight_site.accounts.enums import Audience, TokenScope
 from hindsight_site.accounts.models import ApiToken
+from hindsight_site.accounts.throttle import client_address
 from hindsight_site.api.callers import acting_agent
 from hindsight_site.api.idempotency import idempotent
 from hindsight_site.api.views import TokenView, page, read_input
@@ -26,6 +28,14 @@ NOT_KEPT = {"Cache-Control": "no-store"}
 class ExchangeView(TokenView):
     authentication_classes = [ApiTokenAuthentication]  # noqa: RUF012 - REST framework's protocol
     token_scopes = {"POST": None}
+
+    def perform_authentication(self, request: Request) -> None:
+        """Find out who calls. Refused tokens are counted by address, and too many of them answered with 429."""
+        try:
+            super().perform_authentication(request)
+        except AuthenticationFailed:
+            attempts.check(client_address(request))
+            raise
 
     @extend_schema(operation_id="auth_token", request=forms.ExchangeIn, responses=forms.ExchangeOut)
     def post(self, request: Request) -> Response:
@@ -66,6 +76,8 @@ class TokensView(TokenView):
         token, self.secret = actions.create_token(
             team=caller.team, by=caller.actor, name=wanted["name"], scopes=wanted["scopes"],
             allowed=caller.scopes, agent=agent, expires_at=wanted["expires_at"],
+            # What a person's own token makes stands for that person too, and ends with their membership.
+            created_by=caller.token.on_behalf_of, on_behalf_of=caller.token.on_behalf_of,
         )  # fmt: skip
         return Response(forms.TokenOut(token).data, status=201)
 

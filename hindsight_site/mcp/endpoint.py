@@ -1,0 +1,81 @@
+"""`/mcp`: streamable HTTP without sessions, answered in JSON.
+
+What is checked, in this order: origin, method, token and its rate limit, size, JSON, envelope and headers, scope;
+then the method runs. Every refusal is a JSON-RPC error, whatever its status: the SDKs hide any other body.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from mcp_types import RequestId, jsonrpc
+
+from hindsight_site.mcp import authorise, methods, protocol
+from hindsight_site.mcp.errors import NOT_ALLOWED, STATUS_OF, Fault
+from hindsight_site.middleware import current_request_id
+
+logger = logging.getLogger(__name__)
+JSON = "application/json"
+
+
+def endpoint(request: HttpRequest) -> HttpResponse:
+    """Answer one message."""
+    headers: dict[str, str] = {}
+    body: Any = None
+    message: protocol.Request | None = None
+    try:
+        authorise.check_origin(request)
+        _check_method(request)
+        caller = authorise.caller_of(request)
+        headers = authorise.count(caller)
+        body = protocol.load(_body(request))
+        message = protocol.read(body, {name.lower(): value for name, value in request.headers.items()})
+        if message is None:
+            return HttpResponse(status=202, headers=headers)
+        result = methods.answer(caller, message)
+        return _respond({"jsonrpc": "2.0", "id": message.id, "result": result}, 200, headers)
+    except Fault as fault:
+        return _refuse(fault, protocol.id_in(body), message is None or message.is_modern, headers)
+    except Exception:
+        # Never the text of an unexpected error: it can hold what was sent.
+        logger.exception("unhandled error in the MCP endpoint")
+        ours = Fault(jsonrpc.INTERNAL_ERROR, "Something went wrong here. Quote the request id to us.", status=500)
+        return _refuse(ours, protocol.id_in(body), True, headers)
+
+
+def _check_method(request: HttpRequest) -> None:
+    if request.method != "POST":
+        message = "Send each message by POST. There is no stream to GET and no session to DELETE here."
+        raise Fault(NOT_ALLOWED, message, status=405, headers={"Allow": "POST"})
+
+
+def _body(request: HttpRequest) -> bytes:
+    """The body, if it is JSON by its header and of a size that is taken. Raises `Fault`."""
+    if request.content_type != JSON:
+        raise Fault(jsonrpc.INVALID_REQUEST, f"Send the message as {JSON}.", status=415)
+    if not request.accepts(JSON):
+        raise Fault(jsonrpc.INVALID_REQUEST, f"The answer is {JSON}; say in Accept that you take it.", status=406)
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    raw = request.read(limit + 1)
+    if len(raw) > limit:
+        raise Fault(jsonrpc.INVALID_REQUEST, f"The body is over the limit of {limit:,} bytes.", status=413)
+    return raw
+
+
+def _refuse(fault: Fault, ident: RequestId | None, by_code: bool, headers: dict[str, str]) -> HttpResponse:
+    """Answer with an error. `by_code`: its status follows from its code, as it does from 2026-07-28 on."""
+    status = fault.status or (STATUS_OF.get(fault.code, 200) if by_code else 200)
+    data = {**fault.data, "request_id": current_request_id.get()}
+    error = {"code": fault.code, "message": fault.message, "data": data}
+    return _respond({"jsonrpc": "2.0", "id": ident, "error": error}, status, {**headers, **fault.headers})
+
+
+def _respond(body: dict[str, Any], status: int, headers: dict[str, str]) -> HttpResponse:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    answer = HttpResponse(text.encode("utf-8", "replace"), status=status, content_type=JSON, headers=headers)
+    answer["Cache-Control"] = "no-store"
+    return answer
