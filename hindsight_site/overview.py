@@ -6,23 +6,27 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
+from django.db import connection
 from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import TruncDate
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from hindsight_site import plots
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from memories import policies
-from memories.enums import Kind, RecallStatus, RelationKind, Status, Tier
-from memories.models import Feedback, Memory, Recall, Relation
-from reflection.enums import REFLECTION_OPEN, ReflectionStatus
+from memories.actions.settling import open_edges
+from memories.enums import Kind, RecallStatus, Status, Tier
+from memories.models import Feedback, Memory, Recall
+from reflection.enums import REFLECTION_OPEN, ReflectionStatus, RejectReason, Stratum
+from reflection.invariants import running as integrity
 from reflection.models import Reflection, Trace
 from reflection.review import queries as review
+from reflection.review.statistics import Share
 
 WEEKS = 4
 DAYS = 7 * WEEKS  # how far the page looks back: whole weeks, so that every weekday weighs the same
@@ -44,7 +48,7 @@ class Waiting:
         return self.one if self.count == 1 else self.many
 
 
-@require_GET
+@require_safe
 @team_page()
 def overview(request: TeamRequest) -> HttpResponse:
     """Live memories, recalls, reflections, judgements, and what needs a person."""
@@ -61,14 +65,16 @@ def overview(request: TeamRequest) -> HttpResponse:
         "feedback": feedback(team, since),
         "acceptance": review.pooled(review.batch_lines(team, now, WEEKS)),
         "reflections": runs,
+        "refused": refused(team, since),
         "written": written(team, since, days),
         "waiting": waiting(team, live, runs),
+        "integrity": integrity.last_check(team),
         "latest": Memory.objects.of(team)
         .filter(status__in=policies.LIVE)
         .exclude(tier=Tier.WORKING)
         .select_related("scope", "agent")
         .order_by("-created_at", "-id")[:5],
-        "started": bool(live["total"] or runs["total"]) or Trace.objects.of(team).exists(),
+        "started": bool(live["total"] or live["quarantined"] or runs["total"]) or Trace.objects.of(team).exists(),
     }
     return render(request, "overview.html", context)
 
@@ -173,6 +179,37 @@ def reflections(team: Team, since: datetime) -> dict[str, Any]:
     }
 
 
+def refused(team: Team, since: datetime) -> list[tuple[str, str, int]]:
+    """Count what the gates refused since then, as (reason, in words, how many), the commonest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REFUSED, [team.pk, since])
+        rows = cursor.fetchall()
+    labels = dict(RejectReason.choices)
+    return [(reason, str(labels.get(reason, reason)), count) for reason, count in rows]
+
+
+_REFUSED = """
+SELECT candidate->>'reason' AS reason, count(*) AS n
+FROM reflection_reflection AS run, jsonb_array_elements(run.rejected) AS candidate
+WHERE run.team_id = %s AND run.created_at >= %s AND jsonb_typeof(run.rejected) = 'array'
+GROUP BY 1 HAVING candidate->>'reason' IS NOT NULL ORDER BY 2 DESC, 1
+"""
+
+
+def by_status(team: Team) -> dict[str, int]:
+    """Count all memories by status, working memory and tombstones included; every status is named."""
+    counts = dict(Memory.objects.of(team).values_list("status").annotate(n=Count("id")))
+    return {status: counts.get(status, 0) for status in Status.values}
+
+
+def this_week(team: Team, now: datetime) -> Share | None:
+    """The acceptance rate of the running week so far: the random sample only. None before its first verdict."""
+    batch = review.current_batch(team, now)
+    if batch is None:
+        return None
+    return review.outcomes_by_stratum(team, [batch]).get((batch.pk, Stratum.RANDOM), review.Outcomes()).rate
+
+
 def written(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
     """Count the memories that were written on each day, working memory left out."""
     rows = (
@@ -189,7 +226,7 @@ def written(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
 
 def waiting(team: Team, live: dict[str, Any], runs: dict[str, Any]) -> list[Waiting]:
     """Return what needs a person, most pressing first; nothing that is zero."""
-    contested = Relation.objects.of(team).filter(kind=RelationKind.CONTRADICTS, settled_at=None).count()
+    contested = open_edges(team).count()
     listed = reverse("memories")
     all_of_it = [
         Waiting(
@@ -204,7 +241,7 @@ def waiting(team: Team, live: dict[str, Any], runs: dict[str, Any]) -> list[Wait
             live["quarantined"],
             "memory in quarantine: harmless or not?",
             "memories in quarantine: harmless or not?",
-            f"{listed}?status=quarantined",
+            reverse("quarantine"),
         ),
         Waiting(
             "flag",
@@ -218,7 +255,7 @@ def waiting(team: Team, live: dict[str, Any], runs: dict[str, Any]) -> list[Wait
             contested,
             "contradiction that nobody has settled",
             "contradictions that nobody has settled",
-            f"{listed}?needs_review=1",
+            reverse("conflicts"),
         ),
         Waiting(
             "failed",

@@ -69,6 +69,6 @@ class ProblemOut(serializers.Serializer):
     status = serializers.IntegerField()
     detail = serializers.CharField()
     code = serializers.CharField()
-    errors = FieldErrorOut(many=True)
+    errors = FieldErrorOut(many=True)  # type: ignore[assignment] # a field, and no attribute of the class
     request_id = serializers.CharField()
     revision = serializers.IntegerField(required=False, help_text="With 412: the current revision.")

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
@@ -61,9 +60,9 @@ class NewestFirst(CursorPagination):
         except NotFound:
             raise not_ours() from None
 
-    def paginate_queryset(self, queryset: QuerySet, request: Request, view: Any = None) -> list[Any]:
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         try:
-            return super().paginate_queryset(queryset, request, view)
+            return super().paginate_queryset(queryset, request, view) or []
         except (ValidationError, ValueError):  # a position that is not of the column's type
             raise not_ours() from None
 

@@ -26,15 +26,19 @@ class StrictJSONParser(BaseParser):
         raw = stream.read(limit + 1)
         if len(raw) > limit:
             raise TooLarge(f"The body is over the limit of {limit:,} bytes.")
-        try:
-            value = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
-        except UnicodeDecodeError:
-            raise Invalid("The body is not UTF-8.", code="malformed") from None
-        except RecursionError:
-            raise Invalid("The body is nested too deeply.", code="malformed") from None
-        except ValueError as error:
-            raise Invalid(f"The body is not JSON: {error}.", code="malformed") from None
-        return clean(value)
+        return clean(load(raw))
+
+
+def load(raw: bytes) -> Any:
+    """Return the JSON value of a body, its text as it came. Raises `Invalid`."""
+    try:
+        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
+    except UnicodeDecodeError:
+        raise Invalid("The body is not UTF-8.", code="malformed") from None
+    except RecursionError:
+        raise Invalid("The body is nested too deeply.", code="malformed") from None
+    except ValueError as error:
+        raise Invalid(f"The body is not JSON: {error}.", code="malformed") from None
 
 
 def _refuse_constant(name: str) -> None:

@@ -21,6 +21,7 @@ class TokenView(APIView):
     """A view for a token. `token_scopes` maps each method to the scope it needs (None: any token)."""
 
     token_scopes: ClassVar[dict[str, str | None]] = {}
+    may_be_missing: ClassVar[bool] = False  # 404 although no id stands in the address: the team may have none
     pagination_class = NewestFirst  # of its lists; `page` is what applies it
 
     def caller(self, request: Request) -> Caller:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from hindsight_site.api.fields import AwareDateTimeField, ObjectField, TextField
+from memories.models.sessions import KEPT_AS
 from reflection.enums import END_STATES, Role, StepKind
 from reflection.formats import FORMATS, OWN
 from reflection.models import Reflection, Step, Trace
@@ -41,7 +42,9 @@ class TraceIn(serializers.Serializer):
     """A task as the agent lived it. `steps` is documented by `StepIn`."""
 
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
-    session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
+    session_id = serializers.CharField(
+        max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS
+    )
     task = TextField()
     task_type = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
     environment = ObjectField(required=False, default=dict)
@@ -125,7 +128,19 @@ class TraceWhole(TraceOut):
 
 
 class ReflectionIn(serializers.Serializer):
-    trace = serializers.UUIDField()
+    """Either `trace`, or `episodes` with what to look for across them."""
+
+    trace = serializers.UUIDField(required=False, help_text="An ended trace to look back at.")
+    episodes = serializers.ListField(
+        child=serializers.UUIDField(),
+        required=False,
+        min_length=2,
+        max_length=200,
+        help_text="Memories to look across; what repeats in two independent traces is proposed as a candidate.",
+    )
+    instruction = TextField(
+        required=False, allow_blank=True, default="", help_text="What to look for, up to 2,000 characters."
+    )
 
 
 class ResultOut(serializers.Serializer):
@@ -143,8 +158,10 @@ class RejectedOut(serializers.Serializer):
 
 
 class ReflectionOut(serializers.ModelSerializer):
-    trace = serializers.UUIDField(source="trace_id")
-    agent = serializers.CharField(source="agent.slug")
+    trace = serializers.UUIDField(source="trace_id", allow_null=True)
+    episodes = serializers.ListField(child=serializers.UUIDField(), help_text="What was looked across.")
+    agent = serializers.CharField(source="agent.slug", default=None, allow_null=True)
+    scope = serializers.CharField(source="scope.slug", help_text="Where its memories went.")
     outcome = serializers.CharField(source="trace.status", default=None)
     memories = ResultOut(source="results", many=True)
     rejected = RejectedOut(many=True)
@@ -153,7 +170,8 @@ class ReflectionOut(serializers.ModelSerializer):
     class Meta:
         model = Reflection
         fields = [
-            "id", "trace", "agent", "status", "reason", "outcome", "memories", "rejected", "distiller", "model",
+            "id", "trace", "episodes", "instruction", "agent", "scope", "status", "reason", "outcome", "memories",
+            "rejected", "distiller", "model",
             "prompt_version", "tokens_in", "tokens_out", "cost_usd", "attempts", "error", "created_at",
             "started_at", "finished_at", "next_try_at",
         ]  # fmt: skip

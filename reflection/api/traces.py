@@ -77,18 +77,18 @@ class TracesView(TokenView):
     @idempotent
     def post(self, request: Request) -> Response:
         """Record a task. With an outcome it has ended, and a reflection is queued or skipped, with the reason."""
-        caller = self.caller(request)
-        wanted = read_input(forms.TraceIn, request.data)
-        agent = need_agent(caller, wanted.pop("agent"))
-        shape = wanted.pop("format")
-        trace, reflection = actions.record_trace(
-            team=caller.team,
-            by=caller.actor,
-            agent=agent,
-            draft=_draft(wanted, request.data, shape),
-            token=caller.token,
-        )
+        trace, reflection = record(self.caller(request), request.data)
         return Response(written(trace, reflection), status=201, headers={"Location": f"/api/v1/traces/{trace.pk}"})
+
+
+def record(caller: Caller, body: dict[str, Any]) -> tuple[Trace, Reflection | None]:
+    """Record the task in a payload for the agent that the call speaks for."""
+    wanted = read_input(forms.TraceIn, body)
+    agent = need_agent(caller, wanted.pop("agent"))
+    shape = wanted.pop("format")
+    return actions.record_trace(
+        team=caller.team, by=caller.actor, agent=agent, draft=_draft(wanted, body, shape), token=caller.token
+    )
 
 
 def _draft(wanted: dict[str, Any], body: dict[str, Any], shape: str) -> TraceDraft:
@@ -112,12 +112,7 @@ class TraceView(TokenView):
     @extend_schema(operation_id="traces_read", responses=forms.TraceWhole)
     def get(self, request: Request, trace_id: uuid.UUID) -> Response:
         """One trace, with its steps in order and its reflections."""
-        trace = find_trace(self.caller(request), trace_id)
-        body = dict(forms.TraceOut(trace).data)
-        body["extra"] = trace.extra
-        body["steps"] = forms.StepOut(trace.steps.order_by("sequence"), many=True).data
-        body["reflections"] = forms.ReflectionShort(trace.reflections.order_by("created_at"), many=True).data
-        return Response(body)
+        return Response(whole(find_trace(self.caller(request), trace_id)))
 
     @extend_schema(operation_id="traces_delete", responses={204: None})
     def delete(self, request: Request, trace_id: uuid.UUID) -> Response:
@@ -125,6 +120,15 @@ class TraceView(TokenView):
         caller = self.caller(request)
         actions.delete_trace(team=caller.team, by=caller.actor, trace=find_trace(caller, trace_id))
         return Response(status=204)
+
+
+def whole(trace: Trace) -> dict[str, Any]:
+    """A trace with its steps and reflections, as JSON values."""
+    body = dict(forms.TraceOut(trace).data)
+    body["extra"] = trace.extra
+    body["steps"] = forms.StepOut(trace.steps.order_by("sequence"), many=True).data
+    body["reflections"] = forms.ReflectionShort(trace.reflections.order_by("created_at"), many=True).data
+    return body
 
 
 class StepsView(TokenView):
@@ -140,14 +144,18 @@ class StepsView(TokenView):
     def post(self, request: Request, trace_id: uuid.UUID) -> Response:
         """Add steps to an open trace. Parallel calls take turns; with `sequence` a repeat changes nothing."""
         caller = self.caller(request)
-        wanted = read_input(forms.AppendIn, request.data)
-        trace = find_trace(caller, trace_id)
-        steps = read_steps(request.data.get("steps"), wanted["format"])
-        first = actions.append_steps(
-            team=caller.team, by=caller.actor, trace=trace, steps=steps, sequence=wanted["sequence"]
-        )
-        trace.refresh_from_db(fields=["step_count"])
-        return Response({"id": str(trace.pk), "sequence": first, "step_count": trace.step_count}, status=201)
+        return Response(append(caller, find_trace(caller, trace_id), request.data), status=201)
+
+
+def append(caller: Caller, trace: Trace, body: dict[str, Any]) -> dict[str, Any]:
+    """Add the steps of a payload to a trace; say where they went."""
+    wanted = read_input(forms.AppendIn, body)
+    steps = read_steps(body.get("steps"), wanted["format"])
+    first = actions.append_steps(
+        team=caller.team, by=caller.actor, trace=trace, steps=steps, sequence=wanted["sequence"]
+    )
+    trace.refresh_from_db(fields=["step_count"])
+    return {"id": str(trace.pk), "sequence": first, "step_count": trace.step_count}
 
 
 class FinishView(TokenView):
@@ -159,9 +167,13 @@ class FinishView(TokenView):
         """End a trace: succeeded, failed or interrupted."""
         caller = self.caller(request)
         trace = find_trace(caller, trace_id)
-        reflection = actions.finish_trace(
-            team=caller.team, by=caller.actor, trace=trace, token=caller.token,
-            **read_input(forms.FinishIn, request.data),
-        )  # fmt: skip
-        trace.refresh_from_db(fields=["status"])
-        return Response(written(trace, reflection))
+        return Response(written(trace, finish(caller, trace, request.data)))
+
+
+def finish(caller: Caller, trace: Trace, body: dict[str, Any]) -> Reflection:
+    """End a trace as a payload says; `trace` has its new status afterwards."""
+    reflection = actions.finish_trace(
+        team=caller.team, by=caller.actor, trace=trace, token=caller.token, **read_input(forms.FinishIn, body)
+    )
+    trace.refresh_from_db(fields=["status"])
+    return reflection

@@ -72,9 +72,7 @@ def pick_targeted(
     """
     others = [stratum for stratum in queues if stratum != Stratum.FLAGGED]
     in_turns = zip_longest(*([(ident, stratum) for ident in queues[stratum]] for stratum in others))
-    wanted: list[tuple[uuid.UUID, str]] = [
-        (ident, Stratum.FLAGGED) for ident in queues.get(Stratum.FLAGGED, ())
-    ]
+    wanted: list[tuple[uuid.UUID, str]] = [(ident, Stratum.FLAGGED) for ident in queues.get(Stratum.FLAGGED, ())]
     wanted += [entry for turn in in_turns for entry in turn if entry is not None]
     picked: dict[uuid.UUID, str] = {}
     for ident, stratum in wanted:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from hindsight_site.accounts import permissions
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.pages import TeamRequest
+from memories import judging_queries, team_policy
 from memories.enums import Status
 from memories.models import Memory
 from memories.policies import LIVE
@@ -48,6 +49,7 @@ def home_context(request: TeamRequest) -> dict[str, Any]:
         "pooled": queries.pooled(lines[:POOLED_WEEKS]),
         "pooled_weeks": min(len(lines), POOLED_WEEKS),
         "flagged": Memory.objects.of(team).filter(needs_review=True, status__in=LIVE).count(),
+        "judging": judging_queries.waiting(team),
         "may_open": permissions.can(request.membership, permissions.MANAGE),
         "may_review": permissions.can(request.membership, permissions.REVIEW),
     }
@@ -83,11 +85,11 @@ def _progress(team: Team, reader: User, batch: ReviewBatch, now: datetime) -> di
 
 def _before_the_draw(team: Team, now: datetime) -> dict[str, Any]:
     """Why there is no batch: too early in the week, or nothing to draw from, and then why that is."""
-    week = week_of(now, team.time_zone)
+    week, review = week_of(now, team.time_zone), team_policy.of(team).review
     has_memories = sampling.reviewable(team, now).exists()
     return {
         "week": week_title(week.name),
-        "opens": in_words(opening_after(now, team.time_zone), team),
+        "opens": in_words(opening_after(now, team.time_zone, review.weekday, review.hour), team),
         "has_memories": has_memories,
         "has_traces": has_memories or Trace.objects.of(team).exists(),
         "last_run": None

@@ -204,6 +204,17 @@ def changed_since_drawn(item: ReviewItem) -> bool:
     return drawn is not None and drawn.content != item.memory.content
 
 
+def standing_verdicts(team: Team, items: Collection[ReviewItem]) -> dict[uuid.UUID, Verdict]:
+    """Return each item's first standing verdict, a decision before a "could not tell"."""
+    verdicts = Verdict.objects.of(team).filter(item__in=items, undone_at=None).select_related("reviewer")
+    standing: dict[uuid.UUID, Verdict] = {}
+    for verdict in verdicts.order_by("created_at"):
+        kept = standing.get(verdict.item_id)
+        if kept is None or kept.decision == Decision.CANNOT_TELL:
+            standing[verdict.item_id] = verdict
+    return standing
+
+
 def batch_items(
     team: Team, batch: ReviewBatch, decision: str = "", kind: str = "", reviewer: str = ""
 ) -> list[dict[str, Any]]:
@@ -214,12 +225,7 @@ def batch_items(
     items = ReviewItem.objects.of(team).filter(batch=batch).select_related("memory").order_by("position")
     if kind:
         items = items.filter(memory__kind=kind)
-    verdicts = Verdict.objects.of(team).filter(item__batch=batch, undone_at=None).select_related("reviewer")
-    standing: dict[uuid.UUID, Verdict] = {}
-    for verdict in verdicts.order_by("created_at"):
-        kept = standing.get(verdict.item_id)
-        if kept is None or kept.decision == Decision.CANNOT_TELL:
-            standing[verdict.item_id] = verdict
+    standing = standing_verdicts(team, items)
     is_blind = batch.status == BatchStatus.OPEN
     rows = [
         {

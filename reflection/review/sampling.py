@@ -15,17 +15,17 @@ from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.refusals import Conflict
+from memories import team_policy
 from memories.enums import Tier
 from memories.models import Memory, Revision
 from memories.policies import LIVE
-from memories.policy import LIFE
+from memories.policy import Life
 from memories.queries import unexpired
+from reflection.announcing import batch_closed, batch_opened
 from reflection.enums import BatchStatus, Decision, Stratum
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.drawing import (
     LEAST_RANDOM,
-    MOST_RANDOM,
-    MOST_TARGETED,
     Drawn,
     digest,
     draw_random,
@@ -65,25 +65,26 @@ def open_batch(*, team: Team, by: Actor, at: datetime | None = None) -> ReviewBa
         _add_items(team, batch, drawn)
         detail = {"week": week.name, "items": len(drawn), "seed": seed}
         audit.record(team=team, by=by, verb="batch.opened", on=batch, detail=detail)
+        batch_opened(batch, len(drawn))
     return batch
 
 
 def open_due(now: datetime) -> str:
     """Close the batches whose week is over, and open one for every team whose week has begun and has none.
 
-    A week begins on Monday at 06:00, the team's time. It does not matter when in the week this runs, or
-    whether earlier weeks were missed: the random stratum reaches back to the last batch. Teams without
-    memories are passed over. Returns a line that says how many, such as "2 opened, 1 closed".
+    A week's batch opens on Monday at 06:00, the team's time, unless its policy says otherwise. It does not
+    matter when in the week this runs, or whether earlier weeks were missed: the random stratum reaches back
+    to the last batch. Teams without memories are passed over. Returns a line that says how many, such as
+    "2 opened, 1 closed".
     """
     closed = close_due(now)
     opened = 0
     for team in Team.objects.filter(suspended_at=None).order_by("pk"):
-        week = week_of(now, team.time_zone)
-        if now < week.opens:
-            continue
         try:
             with team_transaction(team):
-                if ReviewBatch.objects.of(team).filter(week=week.name).exists():
+                review = team_policy.of(team).review
+                week = week_of(now, team.time_zone, review.weekday, review.hour)
+                if now < week.opens or ReviewBatch.objects.of(team).filter(week=week.name).exists():
                     continue
                 open_batch(team=team, by=SCHEDULE, at=now)
                 opened += 1
@@ -108,9 +109,12 @@ def _overdue(team: Team, now: datetime) -> QuerySet[ReviewBatch]:
 def _close(team: Team, batch: ReviewBatch, now: datetime) -> int:
     """Close one batch unless somebody was faster. Returns 1 or 0."""
     standing = ReviewBatch.objects.of(team).filter(pk=batch.pk, status=BatchStatus.OPEN)
+    before = audit.state_of(batch)
     won = standing.update(status=BatchStatus.CLOSED, closed_at=now)
     if won:
-        audit.record(team=team, by=SCHEDULE, verb="batch.closed", on=batch)
+        batch.status, batch.closed_at = BatchStatus.CLOSED, now
+        audit.record(team=team, by=SCHEDULE, verb="batch.closed", on=batch, before=before)
+        batch_closed(batch)
     return won
 
 
@@ -130,15 +134,17 @@ def _judged(team: Team) -> Exists:
 
 def _draw(team: Team, seed: str, at: datetime) -> tuple[list[Drawn], dict[str, Any]]:
     """Draw all strata; also how many could have been drawn, and the pools' digests to repeat it."""
+    policy = team_policy.of(team)
+    sizes = policy.review
     pools = _random_pools(team, at)
-    random = draw_random(seed, pools)
-    queues = _targeted_queues(team, at)
+    random = draw_random(seed, pools, sizes.most_random)
+    queues = _targeted_queues(team, at, policy.life)
     # As many as could be picked if the random stratum held the first of each queue already.
     heads = {
-        stratum: list(queue.values_list("pk", flat=True)[: MOST_RANDOM + MOST_TARGETED])
+        stratum: list(queue.values_list("pk", flat=True)[: sizes.most_random + sizes.most_targeted])
         for stratum, queue in queues.items()
     }
-    targeted = pick_targeted(heads, {one.memory_id for one in random})
+    targeted = pick_targeted(heads, {one.memory_id for one in random}, sizes.most_targeted)
     population: dict[str, Any] = {
         str(stratum): {"eligible": queue.count(), "drawn": sum(one.stratum == stratum for one in targeted)}
         for stratum, queue in queues.items()
@@ -172,12 +178,12 @@ def _since(team: Team, at: datetime) -> datetime:
     return min(at - COVERED, last.opens_at) if last else at - COVERED
 
 
-def _targeted_queues(team: Team, at: datetime) -> dict[str, QuerySet[Memory]]:
+def _targeted_queues(team: Team, at: datetime, life: Life) -> dict[str, QuerySet[Memory]]:
     """The targeted strata, each with the most urgent memory first."""
     memories = reviewable(team, at)
     unjudged = memories.filter(~_judged(team))
     recalled = unjudged.filter(access_count__gt=0, approved_at=None)
-    unsure = unjudged.filter(confidence__lt=LIFE.low_confidence)
+    unsure = unjudged.filter(confidence__lt=life.low_confidence)
     return {
         Stratum.FLAGGED: memories.filter(needs_review=True).order_by("-access_count", "created_at", "pk"),
         Stratum.MOST_RECALLED: recalled.order_by("-access_count", "pk"),

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 from django.utils import timezone
 
+from hindsight_site.accounts import audit
 from hindsight_site.accounts.enums import ActorKind
 from hindsight_site.accounts.models import AuditEvent, Team, User
 from memories.enums import Status
@@ -20,6 +21,7 @@ from reflection.enums import Decision, ItemState
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.drawing import rank
 
+RULE = audit.system("review: the memory is gone")
 CLAIM = timedelta(minutes=10)
 MOST_SKIPS = 2  # after that the memory is left to somebody else
 # Nothing is left to judge: forgotten, refused for good, or replaced by another memory.
@@ -67,9 +69,7 @@ def turns_of(team: Team, reviewer: User, batch: ReviewBatch, now: datetime | Non
     now = now or timezone.now()
     void_gone(team, batch)
     items = list(ReviewItem.objects.of(team).filter(batch=batch).order_by("position"))
-    verdicts = list(
-        Verdict.objects.of(team).filter(item__batch=batch, undone_at=None).order_by("created_at", "pk")
-    )
+    verdicts = list(Verdict.objects.of(team).filter(item__batch=batch, undone_at=None).order_by("created_at", "pk"))
     authored = written_by(team, reviewer, [item.memory_id for item in items])
     return Turns(tuple(_arrange(batch.seed, reviewer, items, verdicts, authored, now)))
 
@@ -103,11 +103,20 @@ def renew_claim(team: Team, reviewer: User, item: ReviewItem) -> None:
 
 def void_gone(team: Team, batch: ReviewBatch) -> int:
     """Mark undecided items whose memory has gone meanwhile; they are left out of the rates."""
-    return (
-        ReviewItem.objects.of(team)
-        .filter(batch=batch, state=ItemState.PENDING, memory__status__in=GONE)
-        .update(state=ItemState.VOID, claimed_by=None, claimed_until=None)
-    )
+    gone = ReviewItem.objects.of(team).filter(batch=batch, state=ItemState.PENDING, memory__status__in=GONE)
+    return sum(_void(team, item) for item in gone.order_by("pk"))
+
+
+def _void(team: Team, item: ReviewItem) -> int:
+    """Void one item unless somebody was faster. Returns 1 or 0."""
+    before = audit.state_of(item)
+    ends = {"state": ItemState.VOID, "claimed_by": None, "claimed_until": None}
+    won = ReviewItem.objects.of(team).filter(pk=item.pk, state=ItemState.PENDING).update(**ends)
+    if won:
+        for name, value in ends.items():
+            setattr(item, name, value)
+        audit.record(team=team, by=RULE, verb="review.voided", on=item, before=before)
+    return won
 
 
 def written_by(team: Team, person: User, memory_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
@@ -141,9 +150,7 @@ def _arrange(
     decided_at = {v.item_id: at for at, v in enumerate(verdicts) if v.decision != Decision.CANNOT_TELL}
 
     def place(item: ReviewItem) -> Place:
-        held = item.claimed_by_id not in (None, reviewer.pk) and bool(
-            item.claimed_until and item.claimed_until > now
-        )
+        held = item.claimed_by_id not in (None, reviewer.pk) and bool(item.claimed_until and item.claimed_until > now)
         waiting = item.state == ItemState.PENDING
         able = item.memory_id not in authored and skips(mine.get(item.pk)) < MOST_SKIPS
         return Place(item, mine.get(item.pk), held=waiting and held, mine_to_do=waiting and able)

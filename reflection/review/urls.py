@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reflection.review import views
+from reflection.review import metric_views, views
 
 urlpatterns = [
     path("", views.home, name="review"),
@@ -11,5 +11,7 @@ urlpatterns = [
     path("items/<uuid:item_id>/", views.item_page, name="review-item"),
     path("items/<uuid:item_id>/decide/", views.decide, name="review-decide"),
     path("items/<uuid:item_id>/undo/", views.undo, name="review-undo"),
+    path("metrics/", metric_views.metrics_page, name="review-metrics"),
+    path("metrics/<slug:table>.csv", metric_views.metrics_table, name="review-metrics-table"),
     path("batches/<slug:week>/", views.batch_page, name="review-batch"),
 ]

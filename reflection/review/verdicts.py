@@ -79,6 +79,8 @@ def undo(*, team: Team, by: Actor, reviewer: User, item: ReviewItem) -> Verdict:
     """
     check_open(item.batch)
     mine = Verdict.objects.of(team).filter(item=item, reviewer=reviewer)
+    fresh = _locked(team, item)
+    before = audit.state_of(fresh)
     verdict = mine.order_by("-created_at", "-pk").first()
     if verdict is None:
         raise Conflict("You have not decided this one: there is nothing to undo.", code="nothing_to_undo")
@@ -93,7 +95,9 @@ def undo(*, team: Team, by: Actor, reviewer: User, item: ReviewItem) -> Verdict:
     )
     if verdict.decision != Decision.CANNOT_TELL:
         _put_back(team, by, item, verdict)
-    audit.record(team=team, by=by, verb="review.undone", on=item, detail={"decision": verdict.decision})
+    fresh.refresh_from_db()
+    detail = {"decision": verdict.decision}
+    audit.record(team=team, by=by, verb="review.undone", on=fresh, before=before, detail=detail)
     verdict.refresh_from_db()
     return verdict
 
@@ -128,6 +132,8 @@ def _check_form(judgement: Judgement) -> None:
 
 @transaction.atomic
 def _decide(team: Team, by: Actor, reviewer: User, item: ReviewItem, judgement: Judgement) -> Verdict:
+    fresh = _locked(team, item)
+    item_before = audit.state_of(fresh)
     taken = _take(team, item, judgement)
     standing = Verdict.objects.of(team).filter(item=item, reviewer=reviewer, undone_at=None).first()
     if not taken and standing is not None and standing.decision == judgement.decision:
@@ -147,7 +153,8 @@ def _decide(team: Team, by: Actor, reviewer: User, item: ReviewItem, judgement: 
         _carry_out(team, by, memory, judgement)
         before["after"] = {**governed(memory), "revision": memory.revision}
     detail = {"decision": judgement.decision, "reason": judgement.reason, "week": item.batch.week}
-    audit.record(team=team, by=by, verb="review.decided", on=item, detail=detail)
+    fresh.refresh_from_db()
+    audit.record(team=team, by=by, verb="review.decided", on=fresh, before=item_before, detail=detail)
     return Verdict.objects.create(
         team=team,
         item=item,
@@ -158,6 +165,11 @@ def _decide(team: Team, by: Actor, reviewer: User, item: ReviewItem, judgement: 
         memory_revision=memory.revision,
         before=before,
     )
+
+
+def _locked(team: Team, item: ReviewItem) -> ReviewItem:
+    """The item as it stands, held until the transaction ends."""
+    return ReviewItem.objects.of(team).select_for_update().get(pk=item.pk)
 
 
 def _take(team: Team, item: ReviewItem, judgement: Judgement) -> bool:
@@ -185,9 +197,11 @@ def _carry_out(team: Team, by: Actor, memory: Memory, judgement: Judgement) -> N
     if judgement.decision == Decision.EDIT:
         revision = memory.revision
         reason = "edited in the review"
-        actions.revise(team=team, by=by, memory=memory, content=judgement.content, reason=reason)
+        actions.revise(team=team, by=by, memory=memory, content=judgement.content, reason=reason, keeps_support=True)
         if memory.revision == revision:
             raise _invalid("content", "is the same as before. Approve it as it is, or change it.")
+        if memory.status == Status.QUARANTINED and not by.is_person:
+            return  # a token's words that read like a planted instruction are not approved along
     actions.approve(team=team, by=by, memory=memory, note=judgement.note)
 
 
@@ -209,7 +223,7 @@ def _put_back(team: Team, by: Actor, item: ReviewItem, verdict: Verdict) -> None
         ) from None
     if before["revision"] != after["revision"]:
         reason = "edit undone in the review"
-        actions.rollback(team=team, by=by, memory=memory, to=before["revision"], reason=reason)
+        actions.rollback(team=team, by=by, memory=memory, to=before["revision"], reason=reason, keeps_support=True)
     actions.put_back(team=team, by=by, memory=memory, before=state)
 
 

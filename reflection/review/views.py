@@ -13,7 +13,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hindsight_site.accounts import permissions
 from hindsight_site.accounts.audit import person
@@ -32,7 +32,7 @@ ASKS: dict[str, tuple[str, str]] = {
 }
 
 
-@require_GET
+@require_safe
 @team_page()
 def home(request: TeamRequest) -> HttpResponse:
     """This week's review: how far it is, what to do next, how good the memories are."""
@@ -60,7 +60,7 @@ def go_on(request: TeamRequest) -> HttpResponse:
     return see_next(request, batch) if batch else see_other("review")
 
 
-@require_GET
+@require_safe
 @team_page()
 def item_page(request: TeamRequest, item_id: uuid.UUID) -> HttpResponse:
     """One memory with what it rests on; `?ask=reason` and `?ask=edit` are the second step of a decision."""
@@ -114,7 +114,7 @@ def undo(request: TeamRequest, item_id: uuid.UUID) -> HttpResponse:
     return see_other("review-item", item_id)
 
 
-@require_GET
+@require_safe
 @team_page()
 def batch_page(request: TeamRequest, week: str) -> HttpResponse:
     """All items of one batch, with filters."""

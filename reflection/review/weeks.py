@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-OPENING_HOUR = 6  # the week's sample is drawn on Monday at 06:00, the team's time
+# When the week's sample is drawn unless the team's policy says otherwise: Monday at 06:00, the team's time.
+OPENING_DAY, OPENING_HOUR = 0, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +20,8 @@ class Week:
     ends: datetime
 
 
-def week_of(moment: datetime, time_zone: str) -> Week:
-    """Return the week that `moment` (aware) falls into, as a clock in `time_zone` shows it."""
+def week_of(moment: datetime, time_zone: str, opening_day: int = OPENING_DAY, opening_hour: int = OPENING_HOUR) -> Week:
+    """Return the week that `moment` (aware) falls into, as a clock in `time_zone` shows it. Day 0 is Monday."""
     zone = ZoneInfo(time_zone)
     day = moment.astimezone(zone).date()
     year, number, weekday = day.isocalendar()
@@ -30,12 +31,14 @@ def week_of(moment: datetime, time_zone: str) -> Week:
         name=f"{year}-W{number:02}",
         begins=begins,
         # By the wall clock, so that a week with a clock change still opens at six and ends at midnight.
-        opens=datetime.combine(monday, time(OPENING_HOUR), zone),
+        opens=datetime.combine(monday + timedelta(days=opening_day), time(opening_hour), zone),
         ends=datetime.combine(monday + timedelta(days=7), time.min, zone),
     )
 
 
-def opening_after(moment: datetime, time_zone: str) -> datetime:
-    """Return the next Monday 06:00 at or after `moment`, in `time_zone`."""
-    this = week_of(moment, time_zone)
-    return this.opens if moment <= this.opens else week_of(this.ends, time_zone).opens
+def opening_after(
+    moment: datetime, time_zone: str, opening_day: int = OPENING_DAY, opening_hour: int = OPENING_HOUR
+) -> datetime:
+    """Return the next opening at or after `moment`, in `time_zone`: by default a Monday at 06:00."""
+    this = week_of(moment, time_zone, opening_day, opening_hour)
+    return this.opens if moment <= this.opens else week_of(this.ends, time_zone, opening_day, opening_hour).opens

@@ -81,11 +81,11 @@ def test_every_memory_quotes_its_trace_exactly(api) -> None:
         assert step.text[evidence.start : evidence.end] == evidence.quote
 
 
-def test_the_same_trace_again_raises_support_instead_of_repeating(api) -> None:
-    for _ in range(2):
-        run(api.post("/api/v1/traces", TRACE).json()["reflection"]["id"])
-    lessons = Memory.objects.of(api.team).filter(kind="experience")
-    assert [lesson.support_count for lesson in lessons] == [2]
+def test_another_trace_that_shows_the_same_raises_support_and_a_repeat_does_not(api) -> None:
+    for task, support in ((TRACE["task"], 1), (TRACE["task"], 1), (f"{TRACE['task']} once more", 2)):
+        run(api.post("/api/v1/traces", {**TRACE, "task": task}).json()["reflection"]["id"])
+        lessons = Memory.objects.of(api.team).filter(kind="experience")
+        assert [lesson.support_count for lesson in lessons] == [support]
 
 
 def test_reflecting_again_on_one_trace_does_not_count_as_support(api) -> None:

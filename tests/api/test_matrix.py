@@ -13,16 +13,21 @@ import pytest
 from django.db import transaction
 from django.test import Client
 from django.urls import get_resolver, reverse
+from django.utils import timezone
 
 from hindsight_site.accounts import actions as accounts
 from hindsight_site.accounts import invitations
 from hindsight_site.accounts.audit import SYSTEM
-from hindsight_site.accounts.enums import TeamRole
-from hindsight_site.accounts.models import ApiToken, Membership, Team, TeamDeletion, User
+from hindsight_site.accounts.enums import ChunkRole, DeliveryStatus, JobKind, JobStatus, TeamRole
+from hindsight_site.accounts.jobs import actions as jobs
+from hindsight_site.accounts.jobs import files
+from hindsight_site.accounts.models import ApiToken, Job, Membership, Team, TeamDeletion, User, WebhookDelivery
 from hindsight_site.accounts.permissions import ROLES
 from hindsight_site.accounts.tenancy import team_transaction
+from hindsight_site.accounts.webhooks import actions as webhooks
 from memories import actions, scopes
-from memories.models import Memory, Recall, Scope
+from memories.models import Memory, Recall, Relation, Scope
+from reflection import model_choice
 from reflection.models import Trace
 from reflection.review.sampling import open_batch
 from tests import factories
@@ -91,37 +96,62 @@ def things(team, alice, carol, agent, api, other_agent) -> dict[str, Any]:
     memory = factories.memory(agent, "Run them after.")
     with team_transaction(team):
         memory = actions.revise(team=team, by=SYSTEM, memory=memory, content="Run the migrations before the tests.")
+    says = [factories.memory(agent, f"The default branch is {name}.") for name in ("main", "develop")]
     trace, reflection = factories.trace(agent)
     recall = api.post("/api/v1/recall", {"query": "run the migrations", "min_relevance": 0}).json()
     victim = factories.member(team, "erin@acme.test", TeamRole.VIEWER)
     factories.agent(team, "second")
     with team_transaction(team):
+        conflict = Relation.objects.of(team).get(source=says[1], target=says[0])
         batch = open_batch(team=team, by=SYSTEM)
         scopes.create_shared(team=team, by=SYSTEM, slug="billing", name="Billing", agent=agent)
         token, _ = accounts.create_token(
             team=team, by=SYSTEM, name="narrow", scopes=["admin"], allowed=ALL_SCOPES, agent=agent
         )
+        team_token, _ = accounts.create_token(
+            team=team, by=SYSTEM, name="of the team", scopes=["admin"], allowed=ALL_SCOPES
+        )
         invitation = invitations.invite(
             team=team, by=SYSTEM, email="new@acme.test", role="viewer", allowed=TeamRole.values, inviter=alice
         )
         deletion = TeamDeletion.objects.create(team=team, team_name=team.name, requested_by=alice)
+        export = jobs.request(team=team, by=SYSTEM, kind=JobKind.EXPORT)
+        files.put(export, ChunkRole.OUTPUT, 0, b"{}\n")
+        Job.objects.of(team).filter(pk=export.pk).update(status=JobStatus.DONE)
+        model_choice.set_model(team=team, by=SYSTEM, base_url="https://models.acme.test/v1", model="ours")
+        webhook, _ = webhooks.create_webhook(
+            team=team, by=SYSTEM, url="https://hooks.acme.test/", events=["job.finished"]
+        )
+        delivery = webhooks.ping(team=team, by=SYSTEM, webhook=webhook)
+        WebhookDelivery.objects.of(team).update(status=DeliveryStatus.DELIVERED, finished_at=timezone.now())
         return {
+            "webhook_id": webhook.pk,
+            "client_id": factories.connected_client(agent, alice).pk,
+            "delivery_id": delivery.pk,
+            "job_id": export.pk,
             "memory_id": memory.pk,
+            "conflict_id": conflict.pk,
+            "decision": "release",
             "verb": "archive",
             "number": 1,
             "trace_id": trace.pk,
             "reflection_id": reflection.pk,
             "recall": recall["recall_id"],
+            "recall_id": recall["recall_id"],
+            "batch_id": batch.pk,
             "item_id": batch.items.first().pk,
             "week": batch.week,
+            "table": "acceptance",
             "prefix": token.prefix,
             "token_id": token.pk,
+            "team_token_id": team_token.pk,
             "membership_id": Membership.objects.of(team).get(user=victim).pk,
             "invitation_id": invitation.pk,
             "deletion_id": deletion.pk,
             "team_id": team.pk,
             "token": "no-such-link",
             "key": "no-such-key",
+            "session_id": "a-session",
             "uidb36": "a",
             "pk": 10**6,
         }
@@ -212,7 +242,7 @@ def send(client: Client, path: str, call: Call, method: str, things: dict[str, A
 
 
 @each_call
-def test_calls(path, call, method, things, team, api, other_team) -> None:
+def test_calls(path, call, method, things, team, alice, api, other_team) -> None:
     needed = call.scopes[method]
     assert send(Client(), path, call, method, things).status_code == 401
     forged = Client(headers={"Authorization": "Bearer hs_aaaaaaaa_" + "A" * 43})
@@ -221,10 +251,14 @@ def test_calls(path, call, method, things, team, api, other_team) -> None:
         lacking = factories.api_client(team, None, [scope for scope in ALL_SCOPES if scope != needed])
         refused = send(lacking, path, call, method, things)
         assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
-    having = factories.api_client(team, None, [needed] if needed else ALL_SCOPES)
+    acts_for = alice if call.person else None
+    having = factories.api_client(team, None, [needed] if needed else ALL_SCOPES, acts_for)
     answer = send(having, path, call, method, things)
     assert answer.status_code not in {401, 403, 404, 405}, answer.content
     assert answer.status_code < 500, answer.content
+    bound = send(api, path, call, method, things)
+    refused_as_bound = bound.status_code == 403 and bound.json()["code"] == "team_token_needed"
+    assert refused_as_bound == (method in call.team_only), bound.content
     names_an_object = call.ours and ("<" in path or method != "GET")
     for client, hidden in ((factories.api_client(other_team, None), call.ours), (second(team), call.private)):
         answer = send(client, path, call, method, things)
@@ -314,7 +348,7 @@ def counts(team: Team) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("path", sorted(BODIES))
-def test_no_key_of_a_payload_moves_it(path, api, team, other_team, smuggled) -> None:
+def test_no_key_of_a_payload_moves_it(path, api, team_api, team, other_team, smuggled) -> None:
     body = {**BODIES[path], **smuggled, "metadata": smuggled, "extra": smuggled}
     if path == "memories/bulk":
         body["memories"] = [{**item, **smuggled, "metadata": smuggled} for item in BODIES[path]["memories"]]
@@ -323,7 +357,8 @@ def test_no_key_of_a_payload_moves_it(path, api, team, other_team, smuggled) -> 
     before, ours = counts(other_team), counts(team)
     query = "&".join(f"{key}={value}" for key, value in smuggled.items())
     headers = {"X-Team": smuggled["team"], "X-Team-Id": smuggled["team"], "X-Organization": smuggled["organization"]}
-    answer = api.post(f"/{API}{path}?{query}", body, headers=headers)
+    client = team_api if "POST" in CALLS[path].team_only else api
+    answer = client.post(f"/{API}{path}?{query}", body, headers=headers)
     assert answer.status_code in {200, 201}, answer.content
     assert counts(other_team) == before
     made = {"memories": "Memory", "memories/bulk": "Memory", "traces": "Trace", "recall": "Recall"}

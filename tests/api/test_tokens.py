@@ -13,10 +13,10 @@ from django.utils import timezone
 from hindsight_site.accounts import access_tokens, actions
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.enums import Audience
-from hindsight_site.accounts.models import ApiToken, AuditEvent, IdempotencyKey
+from hindsight_site.accounts.models import ApiToken, AuditEvent, IdempotencyKey, Membership
 from hindsight_site.accounts.tenancy import team_transaction
 from tests import factories
-from tests.factories import ApiClient
+from tests.factories import ALL_SCOPES, ApiClient
 
 pytestmark = pytest.mark.django_db
 
@@ -370,3 +370,23 @@ def test_two_rotations_at_once_make_one_new_token(team_api, team) -> None:
     assert sorted(statuses) == [201, 409, 409, 409]
     with team_transaction(team):
         assert ApiToken.objects.of(team).count() == 3
+
+
+def test_what_a_persons_token_makes_ends_with_the_person(team, bob) -> None:
+    with team_transaction(team):
+        Membership.objects.of(team).filter(user=bob).update(role="admin")
+        _, secret = actions.create_token(
+            team=team, by=SYSTEM, name="script", scopes=["admin", "memory:read"], allowed=ALL_SCOPES, on_behalf_of=bob
+        )
+    client = ApiClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    made = client.post("/api/v1/tokens", {"name": "eternal", "scopes": ["admin", "memory:read"]})
+    assert made.status_code == 201, made.json()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {made.json()['secret']}")
+    assert client.get("/api/v1/tokens").status_code == 200
+    with team_transaction(team):
+        Membership.objects.of(team).filter(user=bob).update(role="viewer")
+    assert client.get("/api/v1/tokens").status_code == 403
+    with team_transaction(team):
+        Membership.objects.of(team).filter(user=bob).delete()
+    assert client.get("/api/v1/me").status_code == 401

@@ -7,9 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
+
+
+def hear_complaints(page: Page, complaints: list[str], *, but: str = "") -> None:
+    """Put into `complaints` whatever the page's scripts and console complain of, except what holds `but`."""
+
+    def listen(said: ConsoleMessage) -> None:
+        if said.type in ("error", "warning") and not (but and but in said.text):
+            complaints.append(said.text)
+
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", listen)
 
 
 @pytest.fixture(scope="module")

@@ -17,14 +17,14 @@ from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.core import mail
 from django.urls import reverse
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from hindsight_site.accounts import invitations, permissions
 from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.tenancy import team_transaction
 from tests import factories
-from tests.browser.conftest import CHROMIUM
+from tests.browser.conftest import CHROMIUM, hear_complaints
 
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
 SIZES = {"wide": (1280, 800), "small": (360, 740)}
@@ -48,16 +48,11 @@ def open_page(chromium: Browser, live_server) -> Iterator[Callable[..., Page]]:
     complaints: list[str] = []
     contexts = []
 
-    def listen(said: ConsoleMessage) -> None:
-        if said.type in ("error", "warning"):
-            complaints.append(said.text)
-
     def make(**options) -> Page:
         context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce", **options)
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", listen)
+        hear_complaints(page, complaints)
         return page
 
     yield make

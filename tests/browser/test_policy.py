@@ -6,6 +6,7 @@ With HINDSIGHT_SCREENSHOTS_OF_POLICY=<folder> pictures of the pages are kept the
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from playwright.sync_api import Browser, Page, Request, expect
 
+from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.models import User
 from hindsight_site.accounts.tenancy import team_transaction
+from memories.actions import revise
+from memories.models import Memory
 from tests import factories
-from tests.browser.conftest import CHROMIUM
+from tests.browser.conftest import CHROMIUM, hear_complaints
 
 pytestmark = [
     pytest.mark.browser,
@@ -42,8 +46,7 @@ def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page
         session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
         context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
         page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
+        hear_complaints(page, complaints)
         page.on("request", watch)
         page.goto(path, wait_until="networkidle")
         return page
@@ -72,7 +75,7 @@ def staff(alice: User) -> User:
         ("index", "/admin/"),
         ("list", "/admin/memories/memory/"),
         ("add", "/admin/accounts/user/add/"),
-        ("team", "/admin/accounts/team/add/"),
+        ("team", "/admin/accounts/team/"),
         ("schedule", "/admin/django_q/schedule/add/"),
     ],
 )
@@ -116,6 +119,32 @@ def test_the_audit_reads_well(alice, team, agent, visit, width, scheme) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     found = Axe().run(page)
     assert found.response["violations"] == [], found.generate_report()
-    page.get_by_label("To what").fill(str(memory.pk))
+    page.get_by_label("Its id").fill(str(memory.pk))
+    page.get_by_label("What", exact=True).select_option("memory.remembered")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_label("What", exact=True)).to_have_value("memory.remembered")
+    page.locator("tbody").get_by_role("link", name="memory", exact=True).click()
+    expect(page).to_have_url(re.compile(f"/memories/{memory.pk}/"))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "light")])
+def test_receipts_read_well(alice, team, agent, visit, width, scheme) -> None:
+    memory = factories.memory(agent, "Ask for the reservation number before you look for the booking.")
+    factories.memory(agent, "A booking is changed on the website; the phone line only cancels. " * 12)
+    client = factories.api_client(team, agent)
+    asked = {"query": "how do I look for a booking?", "min_relevance": 0, "session_id": "call with jane@example.com"}
+    found = client.post("/api/v1/recall", asked).json()
+    client.post("/api/v1/feedback", {"recall_id": found["recall_id"], "success": True})
+    with team_transaction(team):
+        revise(team=team, by=SYSTEM, memory=Memory.objects.get(pk=memory.pk), content="Ask for the name first.")
+    page = visit(alice, "/recalls/", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    for name in ("recalls", "receipt"):
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        violations = Axe().run(page)
+        assert violations.response["violations"] == [], violations.generate_report()
+        keep(page, f"{name}-{width}-{scheme}")
+        if name == "recalls":
+            page.get_by_role("link", name="how do I look for a booking?").click()
+    page.get_by_role("link", name="revision 1").first.click()
+    expect(page).to_have_url(re.compile(r"/memories/[0-9a-f-]+/"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.models import Agent, Team, User
@@ -27,7 +27,7 @@ from reflection.enums import ItemState
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.sampling import open_batch
 from tests import factories
-from tests.browser.conftest import CHROMIUM
+from tests.browser.conftest import CHROMIUM, hear_complaints
 
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
 
@@ -91,10 +91,6 @@ def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page
     complaints: list[str] = []
     contexts = []
 
-    def listen(said: ConsoleMessage) -> None:
-        if said.type in ("error", "warning") and "status of 409" not in said.text:
-            complaints.append(said.text)
-
     def open_page(user: User, path: str = "/review/", **options) -> Page:
         options = {"reduced_motion": "reduce", **options}  # no transition to wait for
         context = chromium.new_context(base_url=live_server.url, **options)
@@ -102,8 +98,7 @@ def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page
         session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
         context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
         page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", listen)
+        hear_complaints(page, complaints, but="status of 409")
         page.goto(path)
         return page
 
