@@ -11,7 +11,7 @@ DEV := sh .ci/venv requirements-dev.txt && $(PYTHON)
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url pyproject.toml
 ARGS ?=
 
-.PHONY: up down demo bench test lint lock
+.PHONY: up down demo bench test lint lock image
 
 up:
 	@$(RUN) manage.py up $(ARGS)
@@ -27,12 +27,16 @@ bench:
 
 test:
 	@$(DEV) -m ruff check --quiet .
-	@$(DEV) -m pytest $(ARGS)
+	@$(DEV) -m pytest -n auto --dist worksteal $(ARGS)
 
 lint:
 	@$(DEV) -m ruff check .
 	@$(DEV) -m ruff format --check .
 	@$(DEV) -m mypy .
+
+# Builds and runs the image without a container engine; wants root on Linux, takes minutes.
+image:
+	@$(DEV) .ci/image
 
 # Pins with hashes for every platform, without the address of a package index.
 lock:

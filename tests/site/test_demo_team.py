@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -54,12 +56,12 @@ def test_the_file_is_for_its_owner_only(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("{"), lambda path: path.write_text("[]")])
-def test_a_lost_file_gives_a_new_password_and_a_new_token(data_dir: Path, damage) -> None:
+def test_a_lost_file_gives_a_new_token_and_keeps_the_password(data_dir: Path, damage) -> None:
     first = ensure_demo_team()
     damage(data_dir / "demo.json")
     second = ensure_demo_team()
-    assert not sign_in(EMAIL, first.password)
-    assert sign_in(EMAIL, second.password)
+    assert second.password == ""
+    assert sign_in(EMAIL, first.password)
     assert second.token != first.token
     assert credentials.find(second.token).team == credentials.find(first.token).team
     assert Team.objects.count() == 1
@@ -70,8 +72,30 @@ def test_a_file_of_another_database_counts_as_lost(data_dir: Path) -> None:
     path = data_dir / "demo.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "team": "01900000-0000-7000-8000-000000000000"}))
     second = ensure_demo_team()
-    assert second.password != first.password
-    assert sign_in(EMAIL, second.password)
+    assert second.password == ""
+    assert second.token != first.token
+    assert sign_in(EMAIL, first.password)
+    assert ensure_demo_team() == second, "and so on the next start"
+
+
+def test_a_second_data_folder_on_the_same_database_takes_nobodys_password(settings, tmp_path: Path) -> None:
+    first = ensure_demo_team()
+    settings.DATA_DIR = tmp_path / "other"
+    settings.DATA_DIR.mkdir()
+    second = ensure_demo_team()
+    assert second.password == ""
+    assert sign_in(EMAIL, first.password)
+    assert credentials.find(first.token).team == credentials.find(second.token).team
+    settings.DATA_DIR = tmp_path
+    assert ensure_demo_team() == first
+
+
+def test_the_command_that_is_named_sets_another_password(monkeypatch) -> None:
+    ensure_demo_team()
+    monkeypatch.setattr("getpass.getpass", lambda prompt="": "my own long password")
+    call_command("changepassword", EMAIL, stdout=StringIO())
+    assert sign_in(EMAIL, "my own long password")
+    assert ensure_demo_team().password == ""
 
 
 def test_a_password_that_the_person_chose_is_kept_and_not_shown() -> None:

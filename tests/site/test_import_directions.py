@@ -9,12 +9,14 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("hindsight_site.accounts", "memories", "reflection")
 # What every app stands on may import none of them; these site modules wire the apps together.
 WIRING = {"marks", "plots", "urls", "overview", "wsgi", "asgi", "settings", "demo_team", "demo", "connect"}
-FACES = {"api", "views", "admin", "tasks", "urls", "management", "templatetags"}
+FACES = {"api", "mcp", "views", "admin", "tasks", "urls", "management", "templatetags"}
 PURE = (
     "memories/ranking.py", "memories/packing.py", "memories/confidence.py", "memories/policy.py",
+    "memories/policy_rows.py", "memories/policy_table.py", "memories/lifecycle/rules.py",
+    "memories/lifecycle/capacity.py", "memories/importance.py",
     "memories/search/tokens.py", "memories/search/fusion.py", "memories/safety", "reflection/forms.py",
     "reflection/triggers.py", "reflection/prepare.py", "reflection/distill", "reflection/admission.py",
-    "reflection/review/statistics.py",
+    "reflection/review/statistics.py", "reflection/review/metrics.py", "reflection/review/charts.py",
 )  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def test_the_ground_floor_imports_no_app() -> None:
         for path in modules()
         if (parts := name_of(path).split("."))[0] == "hindsight_site"
         and len(parts) > 1
-        and parts[1] not in {*WIRING, "accounts", "management", "api"}
+        and parts[1] not in {*WIRING, "accounts", "management", "api", "mcp"}
         for target in imports_of(path)
         if layer_of(target) in (1, 2)
     ]
@@ -107,8 +109,9 @@ def test_only_settings_read_the_environment() -> None:
         for path in modules()
         if "os.environ" in path.read_text(encoding="utf-8") or "getenv(" in path.read_text(encoding="utf-8")
     ]
-    # wsgi and asgi name the settings module; the supervisor and the embedded database start programs.
-    allowed = {f"hindsight_site.{name}" for name in ("settings", "wsgi", "asgi", "supervisor")}
+    # wsgi and asgi name the settings module; the supervisor and the embedded database start programs; the bridge
+    # is also a command without the site.
+    allowed = {f"hindsight_site.{name}" for name in ("settings", "wsgi", "asgi", "supervisor", "mcp.bridge.cli")}
     assert [name for name in readers if name not in allowed and "embedded_db" not in name] == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
 
@@ -13,6 +13,7 @@ from hindsight_site import demo, running
 from hindsight_site.accounts.models import Agent, Membership, Team, User
 from hindsight_site.accounts.tenancy import enter_person, enter_team, team_transaction
 from hindsight_site.demo_team import ensure_demo_team
+from hindsight_site.schema_state import unapplied_migrations
 from memories.contents import cut
 from reflection.review import sampling
 
@@ -24,6 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--again", action="store_true", help="load the traces once more")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        self.check_database()
         known = ensure_demo_team()
         agent = find_agent(known.email, known.agent)
         if demo.is_loaded(agent.team) and not options["again"]:
@@ -33,6 +35,14 @@ class Command(BaseCommand):
         self.ask(agent)
         self.open_review(agent.team)
         self.say_what_to_click(known.email)
+
+    def check_database(self) -> None:
+        """One line instead of a stack where there is no database yet, or an older one."""
+        if unapplied_migrations():
+            raise CommandError(
+                f"There is no database with the present tables in {settings.DATA_DIR}: run `make up` first, and give "
+                "this command the same ARGS."
+            )
 
     def tell(self, agent: Agent) -> None:
         total = len(demo.drafts())

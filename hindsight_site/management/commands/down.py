@@ -26,4 +26,4 @@ class Command(BaseCommand):
                 embedded_db.stop(settings.DATA_DIR, force=True)
             except embedded_db.EmbeddedDatabaseError as error:
                 raise CommandError(str(error)) from error
-        self.stdout.write(f"Stopped {found.url}." if found else "Nothing was running.")
+        self.stdout.write(f"Stopped {found.url}." if found else f"Nothing was running with {settings.DATA_DIR}.")

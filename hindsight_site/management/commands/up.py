@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connections
 
-from hindsight_site import databases, running, schedules, supervisor
+from hindsight_site import databases, lifeline, running, schedules, supervisor
 from hindsight_site.demo_team import DemoTeam, ensure_demo_team
 from hindsight_site.embedded_db import EmbeddedDatabaseError
 from hindsight_site.running import Claim, Running
@@ -41,9 +41,12 @@ class Command(BaseCommand):
         parser.add_argument("--data-dir", help="where the database, logs and keys are (default: var)")
         parser.add_argument("--json", action="store_true", help="print one line of JSON when ready, no more")
         parser.add_argument("--no-demo", action="store_true", help="create no demo team")
+        parser.add_argument("--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline")
 
     def handle(self, *args: Any, **options: Any) -> None:
         children: list[Child] = []
+        # Kept open: its end would stop us.
+        line = lifeline.hold(options["line"]) if options["line"] is not None else None
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # as it is under nohup
                 signal.signal(number, _interrupt)
@@ -55,6 +58,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         finally:
             supervisor.stop(children, GRACE)
+            if line is not None:
+                line.close()
 
     def run(self, children: list[Child], options: dict[str, Any]) -> None:
         """Start everything into `children`, show how to reach it, and keep it running."""
@@ -73,6 +78,8 @@ class Command(BaseCommand):
             supervisor.release(child)
         schedules.sync()
         demo = None if options["no_demo"] else ensure_demo_team()
+        if demo and not demo.password:
+            say(f"{demo.email} keeps the password it has. To set another: python manage.py changepassword {demo.email}")
         connections.close_all()
         supervisor.wait_until_ready(children, address, READY_TIMEOUT)
         self.stdout.write(as_json(url, demo) if options["json"] else as_text(url, demo))
@@ -155,7 +162,7 @@ def as_text(url: str, demo: DemoTeam | None) -> str:
     if demo:
         lines += [
             f"  Sign in as    {demo.email}",
-            f"  Password      {demo.password or '(the one you chose)'}",
+            f"  Password      {demo.password or '(as it was)'}",
             f"  Agent         {demo.agent}",
             f"  Agent token   {demo.token}",
             "",
