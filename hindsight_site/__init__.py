@@ -1,0 +1,1 @@
+VERSION = "0.1.0"  # as pyproject.toml says it

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from django.db.models import TextChoices
 
-from hindsight_site.accounts.enums import TeamRole
+from hindsight_site.accounts.enums import DeliveryStatus, JobStatus, TeamRole
 from memories.enums import Kind, RecallStatus, RelationKind, ScopeKind, Status, Tier, Trust
 from reflection.enums import (
     BatchStatus,
@@ -156,6 +156,25 @@ LOOKS: dict[str, tuple[type[TextChoices], dict[str, tuple[str, str]]]] = {
             Decision.EDIT: ("edit", "info"),
             Decision.CANNOT_TELL: ("question", ""),
             Decision.SENSITIVE: ("quarantined", "warn"),
+        },
+    ),
+    "job": (
+        JobStatus,
+        {
+            JobStatus.QUEUED: ("queued", ""),
+            JobStatus.RUNNING: ("running", "info"),
+            JobStatus.DONE: ("check", "approve"),
+            JobStatus.FAILED: ("failed", "demote"),
+            JobStatus.CANCELLED: ("cross", ""),
+        },
+    ),
+    "delivery": (
+        DeliveryStatus,
+        {
+            DeliveryStatus.QUEUED: ("queued", ""),
+            DeliveryStatus.RUNNING: ("running", "info"),
+            DeliveryStatus.DELIVERED: ("check", "approve"),
+            DeliveryStatus.FAILED: ("failed", "demote"),
         },
     ),
     "membership": (

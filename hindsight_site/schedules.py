@@ -42,9 +42,16 @@ class At:
 
 
 SCHEDULES = (
+    Every("webhooks", "hindsight_site.accounts.tasks.sweep_webhooks", minutes=1),
     Every("job sweep", "reflection.tasks.sweep_jobs", minutes=1),
     Every("review batches", "reflection.tasks.open_batches", minutes=60),
+    Every("rules of life", "memories.tasks.sweep", minutes=60),
+    Every("vector indexes", "memories.tasks.sync_vector_indexes", minutes=60),
     Every("team deletions", "hindsight_site.accounts.tasks.resume_deletions", minutes=5),
+    Every("rate limit buckets", "hindsight_site.accounts.tasks.tidy_buckets", minutes=24 * 60),
+    Every("idempotency keys", "hindsight_site.accounts.tasks.purge_kept_answers", minutes=60),
+    At("integrity check", "reflection.tasks.check_invariants", cron="41 2 * * *"),  # nightly
+    At("consolidation", "reflection.tasks.consolidate", cron="23 4 * * 1"),  # weekly, before the week's review
     At("signing keys", "hindsight_site.accounts.signing_keys.rotate", cron="17 3 1 * *"),  # monthly
 )
 

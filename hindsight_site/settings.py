@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from csp.constants import NONE, SELF
 
 from hindsight_site import databases
+from hindsight_site.metrics.folder import make_folder
 from hindsight_site.secret_key import load_or_create
 
 
@@ -119,6 +121,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "hindsight_site.errors.refuse_unmeasured",
     "hindsight_site.errors.refuse_nul",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -153,10 +156,12 @@ TEMPLATES = [
 DATABASE_ROLE = databases.role_of(["test"] if "pytest" in sys.modules else sys.argv[1:])
 APP_DATABASE_URL = env_str("DATABASE_URL")
 DATABASE_URL = env_str("DATABASE_OWNER_URL", APP_DATABASE_URL) if DATABASE_ROLE == "owner" else APP_DATABASE_URL
+# A page or a call whose statement takes longer is answered with 503. Workers and commands take their time.
+DATABASE_STATEMENT_TIMEOUT_MS = env_int("DATABASE_STATEMENT_TIMEOUT_MS", 30_000) if sys.argv[1:2] == ["web"] else 0
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
-        **databases.parameters(DATABASE_URL, DATA_DIR, DATABASE_ROLE),
+        **databases.parameters(DATABASE_URL, DATA_DIR, DATABASE_ROLE, DATABASE_STATEMENT_TIMEOUT_MS),
         # Every request is one transaction, in which the team is set (accounts.tenancy.enter_team).
         "ATOMIC_REQUESTS": True,
         "CONN_MAX_AGE": 60,
@@ -205,6 +210,12 @@ ACCOUNT_RATE_LIMITS = {"login_failed": "20/m/ip,5/5m/key"}
 # X-Forwarded-For. 0: the header is not believed.
 ALLAUTH_TRUSTED_PROXY_COUNT = env_int("TRUSTED_PROXY_COUNT", 0)
 MFA_ADAPTER = "hindsight_site.accounts.adapters.TwoFactorAdapter"
+MFA_FORMS = {
+    "add_webauthn": "hindsight_site.accounts.passkeys.AddForm",
+    "authenticate_webauthn": "hindsight_site.accounts.passkeys.AuthenticateForm",
+    "login_webauthn": "hindsight_site.accounts.passkeys.LoginForm",
+    "reauthenticate_webauthn": "hindsight_site.accounts.passkeys.ReauthenticateForm",
+}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_TOLERANCE = 1  # a code of the step before or after counts: clocks differ
@@ -257,6 +268,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "hindsight_site.api.schema.ContractSchema",
     "EXCEPTION_HANDLER": "hindsight_site.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,  # `?format=` is a parameter of ours, not the choice of a renderer
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
@@ -272,6 +284,12 @@ SPECTACULAR_SETTINGS = {
         "MemoryStatus": "memories.enums.Status",
         "TraceStatus": "reflection.enums.TraceStatus",
         "ReflectionStatus": "reflection.enums.ReflectionStatus",
+        "WebhookEvent": "hindsight_site.accounts.enums.WebhookEvent",
+        "OfferedEvent": "hindsight_site.accounts.api.webhooks.EVENTS",
+        "ConflictDecision": "memories.enums.Resolution",
+        "QuarantineDecision": "memories.api.quarantine.DECISIONS",
+        "JobStatus": "hindsight_site.accounts.enums.JobStatus",
+        "JobKind": "hindsight_site.accounts.enums.JobKind",
         "MemoryKind": "memories.enums.Kind",
         "MemoryTier": "memories.enums.Tier",
         "MemoryTrust": "memories.enums.Trust",
@@ -280,6 +298,9 @@ SPECTACULAR_SETTINGS = {
         "StepKind": "reflection.enums.StepKind",
         "ScopeKind": "memories.enums.ScopeKind",
         "RecallStatus": "memories.enums.RecallStatus",
+        "DemoteReason": "memories.enums.DemoteReason",
+        "ConflictReason": "memories.enums.ConflictReason",
+        "VerdictDecision": "reflection.enums.Decision",
     },
 }
 
@@ -291,6 +312,10 @@ MAX_TRACE_BYTES = env_int("MAX_TRACE_BYTES", 2 * 1024 * 1024)
 MAX_TRACE_STEPS = env_int("MAX_TRACE_STEPS", 5_000)
 MAX_QUERY_CHARS = env_int("MAX_QUERY_CHARS", 2_000)
 MAX_METADATA_BYTES = env_int("MAX_METADATA_BYTES", 16 * 1024)
+MAX_IMPORT_BYTES = env_int("MAX_IMPORT_BYTES", 256 * 1024 * 1024)  # a file to import over the API or a page
+# What one MCP tool call, and one MCP resource, answers with at most (bytes); more is shortened, and said so.
+MCP_MAX_RESULT_BYTES = env_int("MCP_MAX_RESULT_BYTES", 64 * 1024)
+MCP_MAX_RESOURCE_BYTES = env_int("MCP_MAX_RESOURCE_BYTES", 1024 * 1024)
 # Django's own limit stays above ours so that the answer is always our problem+json.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * MAX_TRACE_BYTES
 
@@ -300,6 +325,12 @@ RATE_LIMIT_TOKEN_PER_MINUTE = env_int("RATE_LIMIT_TOKEN_PER_MINUTE", 1_200)
 RATE_LIMIT_TOKEN_BURST = env_int("RATE_LIMIT_TOKEN_BURST", 200)
 RATE_LIMIT_TEAM_PER_MINUTE = env_int("RATE_LIMIT_TEAM_PER_MINUTE", 6_000)
 RATE_LIMIT_TEAM_BURST = env_int("RATE_LIMIT_TEAM_BURST", 1_000)
+# Tokens that are refused at an exchange, by the client's address; see TRUSTED_PROXY_COUNT for whose that is.
+RATE_LIMIT_FAILED_PER_MINUTE = env_int("RATE_LIMIT_FAILED_PER_MINUTE", 30)
+RATE_LIMIT_FAILED_BURST = env_int("RATE_LIMIT_FAILED_BURST", 60)
+# Schemes of apps that MCP clients may be answered at beside https and loopback, and those with a dot in them
+# (com.example.app).
+OAUTH_REDIRECT_SCHEMES = env_list("OAUTH_REDIRECT_SCHEMES", "cursor,vscode,vscode-insiders,windsurf,zed")
 # What a team may keep, and use up by the day and the month (UTC).
 QUOTA_MEMORIES = env_int("QUOTA_MEMORIES", 100_000)
 QUOTA_TRACES_A_DAY = env_int("QUOTA_TRACES_A_DAY", 10_000)
@@ -314,6 +345,14 @@ EMBEDDING_MODEL = env_str("EMBEDDING_MODEL", "text-embedding-3-small")
 EMBEDDING_DIMENSIONS = env_int("EMBEDDING_DIMENSIONS", 1536)
 EMBEDDING_TIMEOUT_SECONDS = env_float("EMBEDDING_TIMEOUT_SECONDS", 10.0)
 
+# --- Recall ----------------------------------------------------------------------------------------
+# Milliseconds after which an answer is given with what is there, flagged `degraded`; 0: as long as it takes.
+RECALL_DEADLINE_MS = env_int("RECALL_DEADLINE_MS", 800)
+# The same for a recall with `rerank: true`, which waits for a model.
+RECALL_RERANK_DEADLINE_MS = env_int("RECALL_RERANK_DEADLINE_MS", 5_000)
+# Whether such a recall also has the model word the question differently, and searches for both wordings.
+RECALL_REWRITE = env_bool("RECALL_REWRITE", False)
+
 # --- The model that reflects (any OpenAI-compatible endpoint; unset: the rules distiller) ----------
 LLM_BASE_URL = env_str("LLM_BASE_URL")
 LLM_API_KEY = env_str("LLM_API_KEY")
@@ -323,11 +362,20 @@ LLM_TIMEOUT_SECONDS = env_float("LLM_TIMEOUT_SECONDS", 60.0)
 # Price in US dollars per million tokens, to show what a reflection cost. Unset: the cost is unknown.
 LLM_PRICE_IN = env_float("LLM_PRICE_IN", 0.0)
 LLM_PRICE_OUT = env_float("LLM_PRICE_OUT", 0.0)
+LLM_RUN_TOKENS = env_int("LLM_RUN_TOKENS", 300_000)  # of one reflection at most, in and out; 0: no limit
 
 # --- Queue -----------------------------------------------------------------------------------------
 # Truth lives in our rows (state, attempts, lease, fence); django-q2 only wakes a worker.
 REFLECTION_LEASE_SECONDS = env_int("REFLECTION_LEASE_SECONDS", 30)
 REFLECTION_MAX_ATTEMPTS = env_int("REFLECTION_MAX_ATTEMPTS", 3)
+# Erasures, exports, imports and checks work in turns of under a minute, so the lease may be short too.
+JOB_LEASE_SECONDS = env_int("JOB_LEASE_SECONDS", 30)
+JOB_MAX_ATTEMPTS = env_int("JOB_MAX_ATTEMPTS", 3)  # deaths in a row without getting on
+JOB_FILE_HOURS = env_int("JOB_FILE_HOURS", 24)  # how long an export can be downloaded
+# Webhooks and other addresses that users name: only public ones are called, unless the operator allows all.
+OUTBOUND_ALLOW_PRIVATE = env_bool("OUTBOUND_ALLOW_PRIVATE", False)
+WEBHOOK_TIMEOUT_SECONDS = env_float("WEBHOOK_TIMEOUT_SECONDS", 10.0)
+WEBHOOK_KEEP_DAYS = env_int("WEBHOOK_KEEP_DAYS", 30)  # of the delivery log
 Q_CLUSTER = {
     "name": "hindsight",
     "orm": "default",
@@ -350,20 +398,36 @@ Q_CLUSTER = {
     "ALT_CLUSTERS": {"long": {"workers": 1, "timeout": 3600, "retry": 7200}},
 }
 
+# --- Metrics: GET /metrics, for Prometheus -----------------------------------------------------------
+# Whoever sends it as a bearer token is answered. Unset: only this machine is, and only where SITE_URL is this
+# machine's own; a published site answers nobody.
+METRICS_TOKEN = env_str("METRICS_TOKEN")
+# Requests are counted where prometheus-client is installed.
+COUNT_REQUESTS = find_spec("prometheus_client") is not None
+if COUNT_REQUESTS:
+    MIDDLEWARE.insert(1, "hindsight_site.metrics.requests.count_requests")
+# Where the processes of one `manage.py web` count together; prometheus-client reads the variable at its import.
+METRICS_DIR = ""
+if COUNT_REQUESTS and sys.argv[1:2] == ["web"]:
+    METRICS_DIR = os.environ["PROMETHEUS_MULTIPROC_DIR"] = make_folder()
+
 # --- Logs: JSON lines to stderr, never with memory text or secrets ---------------------------------
 LOG_LEVEL = env_str("LOG_LEVEL", "INFO")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request": {"()": "hindsight_site.middleware.RequestFilter"}},
+    "filters": {
+        "request": {"()": "hindsight_site.middleware.RequestFilter"},
+        "values": {"()": "hindsight_site.log_lines.ValueFilter"},
+    },
     "formatters": {
         "json": {
-            "()": "pythonjsonlogger.json.JsonFormatter",
+            "()": "hindsight_site.log_lines.JsonLines",
             "fmt": "%(asctime)s %(levelname)s %(name)s %(message)s %(request_id)s %(team_id)s",
         }
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["request"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["request", "values"]},
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {

@@ -9,7 +9,9 @@ from django.views.generic import RedirectView
 
 from hindsight_site import health, overview
 from hindsight_site.accounts.api import urls as token_urls
-from hindsight_site.api import docs
+from hindsight_site.api import docs, stats
+from hindsight_site.mcp import view as mcp_view
+from hindsight_site.metrics import view as metrics_view
 
 # Staff log in like everybody: throttled, and with their second factor.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -26,6 +28,8 @@ urlpatterns = [
     path("api/v1/", include(token_urls.rest)),
     path("api/v1/", include("memories.api.urls")),
     path("api/v1/", include("reflection.api.urls")),
+    path("api/v1/stats", stats.StatsView.as_view()),
+    path("mcp", mcp_view.mcp, name="mcp"),
     path("api/v1/schema", docs.schema, name="api-schema"),
     path("api/v1/docs", docs.reference, name="api-docs"),
     path("admin/", admin.site.urls),
@@ -33,6 +37,7 @@ urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=static_lazy("icons/favicon.svg")), name="favicon"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", metrics_view.metrics),
 ]
 
 handler400 = "hindsight_site.errors.bad_request"

@@ -99,3 +99,56 @@ class DemoteReason(TextChoices):
     TRIVIAL = "trivial", "Too trivial"
     TOO_SPECIFIC = "too_specific", "Too specific or overgeneralised"
     SENSITIVE = "sensitive", "Sensitive"
+
+
+class ConflictReason(TextChoices):
+    """Why two memories cannot both hold as they stand; kept as the note of their `contradicts` edge."""
+
+    OTHER_VALUE = "other_value", "Same subject and attribute, another value"
+    NEGATED = "negated", "One denies what the other says"
+    OPPOSITE = "opposite", "The same sentence with an opposite word"
+    OPPOSITE_ADVICE = "opposite_advice", "Opposite advice for the same situation"
+
+
+class Resolution(TextChoices):
+    """How a conflict was settled. Left is the memory that stood there first, right the later one."""
+
+    KEEP_LEFT = "keep_left", "Kept the left one"
+    KEEP_RIGHT = "keep_right", "Kept the right one"
+    BOTH = "both", "Both are true"
+    NEITHER = "neither", "Neither is true"
+
+
+class QuarantineRule(TextChoices):
+    """Which rule held a memory back."""
+
+    SCREENING = "screening", "Reads like a planted instruction"
+    SUSPICIOUS_STEP = "suspicious_step", "Rests on a step that reads like a planted instruction"
+    OPPOSES_TRUSTED = "opposes_trusted", "Advises against what a trusted memory says"
+    BY_PERSON = "by_person", "A person held it back"
+
+
+class QuarantineDecision(TextChoices):
+    """What became of a quarantined memory."""
+
+    RELEASED = "released", "Released"
+    REJECTED = "rejected", "Rejected"
+    WITHDRAWN = "withdrawn", "Withdrawn"  # what held it back was undone
+
+
+class Rule(TextChoices):
+    """Why a sweep changes a memory; `memories.lifecycle.rules` says when."""
+
+    WORKING_OVER = "working_over", "Working memory past its time"  # removed
+    EXPIRED = "expired", "No longer valid"  # archived
+    LOW_CONFIDENCE = "low_confidence", "Confidence too low"  # archived
+    EPISODE_IDLE = "episode_idle", "Episode without a hit"  # archived
+    LESSON_IDLE = "lesson_idle", "Lesson unused"  # archived
+    FACT_IDLE = "fact_idle", "Fact, preference or relation without hits"  # archived
+    FULL = "full", "Scope is full"  # archived: evicted
+    LONG_ARCHIVED = "long_archived", "Archived long ago"  # deleted for good
+    FAILING = "failing", "Adopted and failing"  # flagged, counts less until judged
+    TRANSIENT = "transient", "Passing failure"  # counts less
+    IDLE = "idle", "Fading without a hit"  # counts less
+    UNUSED = "unused", "Recalled and never adopted"  # counts less
+    LIFTED = "lifted", "Used again"  # what had faded counts again

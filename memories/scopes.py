@@ -22,16 +22,21 @@ PRIVATE_PREFIX = "private-"
 def add_agent(*, team: Team, by: Actor, slug: str, name: str = "", description: str = "") -> Agent:
     """Create an agent with its private scope and a grant to the team's shared scope."""
     agent = accounts.create_agent(team=team, by=by, slug=slug, name=name, description=description)
-    Scope.objects.create(
+    add_private(team=team, agent=agent)
+    shared = team_scope(team)
+    ScopeGrant.objects.create(team=team, scope=shared, agent=agent, can_read=True, can_write=True)
+    return agent
+
+
+def add_private(*, team: Team, agent: Agent) -> Scope:
+    """Make an agent's private scope; part of adding the agent, whose event speaks for both."""
+    return Scope.objects.create(
         team=team,
-        slug=PRIVATE_PREFIX + slug,
+        slug=PRIVATE_PREFIX + agent.slug,
         name=f"{agent.name} (private)",
         kind=ScopeKind.PRIVATE,
         agent=agent,
     )
-    shared = team_scope(team)
-    ScopeGrant.objects.create(team=team, scope=shared, agent=agent, can_read=True, can_write=True)
-    return agent
 
 
 def team_scope(team: Team) -> Scope:

@@ -85,8 +85,8 @@ VERBS = {
             "Release",
             "check",
             "approve",
-            "It is harmless: let it be recalled.",
-            "Released. It is recalled from now on.",
+            "It is harmless. Agents may be told it, as a candidate that the review asks about.",
+            "Released. Agents may be told it, as a candidate that the review asks about.",
             actions.release,
         ),
         Verb(

@@ -6,10 +6,11 @@ import uuid
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hindsight_site import cursors
 from hindsight_site.accounts import permissions
@@ -17,10 +18,11 @@ from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Agent, AuditEvent
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Conflict, Refused
-from memories import actions, policies, queries, usage, verbs
+from memories import actions, differences, judging_queries, policies, queries, usage, verbs
 from memories.actions.changing import governed
 from memories.confidence import Belief
-from memories.enums import Kind, RelationKind, Status, Tier
+from memories.enums import Kind, RelationKind, Rule, Status, Tier
+from memories.lift import lifts
 from memories.models import Evidence, Feedback, Memory, RecallHit, Relation, Revision, Scope
 
 LIVE = "live"  # the list's default: what counts as known now
@@ -29,7 +31,7 @@ STATUS_CHOICES = [(ANY, "Any but forgotten"), *Status.choices]
 SHOWN = 12  # recalls, revisions and audit events on the page of one memory
 
 
-@require_GET
+@require_safe
 @team_page()
 def memory_list(request: TeamRequest) -> HttpResponse:
     """The team's memories, newest first, narrowed by the address's parameters."""
@@ -63,11 +65,11 @@ def memory_list(request: TeamRequest) -> HttpResponse:
     return render(request, "memories/list.html", context)
 
 
-@require_GET
+@require_safe
 @team_page()
 def memory_detail(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     """One memory: what it says, what it rests on, what it was before, how it was used, who did what."""
-    memory = queries.get(request.team, None, memory_id)
+    memory = judging_queries.for_page(request.team, memory_id)
     return render(request, "memories/detail.html", memory_context(memory))
 
 
@@ -86,23 +88,36 @@ def memory_context(memory: Memory) -> dict[str, Any]:
         .filter(object_type="memory", object_id=str(memory.pk))
         .order_by("-at")[:SHOWN],
         "offers": verbs.offers(memory),
+        "lift": lifts(team, [memory.pk]).get(memory.pk),
+        "fades": [Rule(cause).label for cause in memory.fades],
         "reasons": verbs.REASONS,
+        **judging_queries.of_memory(memory),
     }
 
 
 def versions_of(memory: Memory) -> list[dict[str, Any]]:
     """Return each change, newest first: the earlier version, and the text that followed it."""
     earlier = list(Revision.objects.of(memory.team).filter(memory=memory).order_by("-number")[:SHOWN])
-    following = [memory.content, *(revision.content for revision in earlier)]
-    return [{"revision": r, "then": then} for r, then in zip(earlier, following, strict=False)]
+    following = [memory, *earlier]
+    return [
+        {
+            "revision": before,
+            "then": then.content,
+            "changes": differences.changes(before.structure, then.structure, before.tags, then.tags),
+        }
+        for before, then in zip(earlier, following, strict=False)
+    ]
 
 
 def relations_of(memory: Memory) -> list[dict[str, Any]]:
     """Return the edges to and from this memory with the memory at the other end."""
     edges = Relation.objects.of(memory.team)
-    out = edges.filter(source=memory).select_related("target__scope", "target__agent").order_by("kind", "id")
-    into = edges.filter(target=memory).select_related("source__scope", "source__agent").order_by("kind", "id")
-    both = [(edge, edge.target, True) for edge in out[:50]] + [(edge, edge.source, False) for edge in into[:50]]
+    ends = ("source__scope", "source__agent", "target__scope", "target__agent")
+    found = edges.filter(Q(source=memory) | Q(target=memory)).select_related(*ends).order_by("kind", "id")[:100]
+    sides = [(edge, edge.target if edge.source_id == memory.pk else edge.source) for edge in found]
+    both = sorted(
+        ((edge, other, other.pk == edge.target_id) for edge, other in sides), key=lambda side: not side[2]
+    )
     return [
         {
             "edge": edge,
@@ -116,9 +131,8 @@ def relations_of(memory: Memory) -> list[dict[str, Any]]:
 
 def uses_of(memory: Memory) -> list[dict[str, Any]]:
     """Return the latest recalls that handed this memory out, and what became of each."""
-    hits = list(
-        RecallHit.objects.of(memory.team).filter(memory=memory).select_related("recall__agent").order_by("-id")[:SHOWN]
-    )
+    rows = RecallHit.objects.of(memory.team).filter(memory=memory).select_related("recall__agent", "recall__token")
+    hits = list(rows.order_by("-id")[:SHOWN])
     feedback = Feedback.objects.of(memory.team).filter(memory=memory, recall__in=[h.recall_id for h in hits])
     told = {row.recall_id: row for row in feedback}
     return [{"hit": hit, "recall": hit.recall, "feedback": told.get(hit.recall_id)} for hit in hits]
@@ -184,7 +198,7 @@ def _keep_for_undo(request: TeamRequest, memory: Memory, before: dict[str, Any])
     request.session["undo"] = kept
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @team_page(permissions.REVIEW)
 def memory_edit(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     """Change what a memory says; the version before stays in its history."""
@@ -222,7 +236,7 @@ def memory_rollback(request: TeamRequest, memory_id: uuid.UUID, number: int) -> 
     return redirect("memory", memory_id)
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @team_page(permissions.MANAGE)
 def memory_forget(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     """Delete a memory for good, after the word was typed."""
@@ -243,7 +257,7 @@ USAGE_LINES = (
 )
 
 
-@require_GET
+@require_safe
 @team_page()
 def usage_page(request: TeamRequest) -> HttpResponse:
     """What the team uses of what it may."""

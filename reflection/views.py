@@ -13,7 +13,7 @@ from django.db.models import Prefetch, Q
 from django.db.models.functions import Length
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from hindsight_site import cursors
 from hindsight_site.accounts import permissions
@@ -30,7 +30,7 @@ STEPS_SHOWN = 200  # steps on one page of a long trace
 RUNS_SHOWN = 20
 
 
-@require_GET
+@require_safe
 @team_page()
 def trace_list(request: TeamRequest) -> HttpResponse:
     """The team's traces, newest first, each with the state of its latest reflection."""
@@ -68,7 +68,7 @@ def _runs(team: Team) -> Prefetch:
     return Prefetch("reflections", runs.prefetch_related(Prefetch("results", results)), to_attr="runs")
 
 
-@require_GET
+@require_safe
 @team_page()
 def trace_detail(request: TeamRequest, trace_id: uuid.UUID) -> HttpResponse:
     """One trace: what was asked, every step, which became evidence, and each time it was looked back at."""

@@ -35,6 +35,7 @@ def _static_files(settings) -> None:
 def _no_rate_limits(settings) -> None:
     """Tests call as fast as they can; the tests of the limits switch them on."""
     settings.RATE_LIMIT_TOKEN_PER_MINUTE = settings.RATE_LIMIT_TEAM_PER_MINUTE = 0
+    settings.RATE_LIMIT_FAILED_PER_MINUTE = 0
 
 
 @pytest.fixture

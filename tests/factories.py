@@ -9,9 +9,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from hindsight_site.accounts import actions as accounts
+from hindsight_site.accounts import connected_clients
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.enums import TokenScope
-from hindsight_site.accounts.models import Agent, Membership, Team, User
+from hindsight_site.accounts.models import Agent, ConnectedClient, Membership, Team, User
+from hindsight_site.accounts.oauth_clients import Client
 from hindsight_site.accounts.tenancy import team_transaction
 from memories import actions as memory_actions
 from memories import scopes
@@ -51,19 +53,41 @@ def agent(in_team: Team, slug: str) -> Agent:
         return scopes.add_agent(team=in_team, by=SYSTEM, slug=slug)
 
 
-def token(in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES) -> str:
+def token(
+    in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES, acts_for: User | None = None
+) -> str:
     with team_transaction(in_team):
         _, secret = accounts.create_token(
-            team=in_team, by=SYSTEM, name="test", scopes=token_scopes, allowed=ALL_SCOPES, agent=bound_to
-        )
+            team=in_team, by=SYSTEM, name="test", scopes=token_scopes, allowed=ALL_SCOPES, agent=bound_to,
+            on_behalf_of=acts_for,
+        )  # fmt: skip
         return secret
 
 
-def api_client(in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES) -> ApiClient:
+def api_client(
+    in_team: Team, bound_to: Agent | None, token_scopes: Iterable[str] = ALL_SCOPES, acts_for: User | None = None
+) -> ApiClient:
+    """A client with a new token; with `acts_for` one that stands for that person."""
     client = ApiClient()
-    client.team, client.agent, client.secret = in_team, bound_to, token(in_team, bound_to, token_scopes)
+    client.team, client.agent = in_team, bound_to
+    client.secret = token(in_team, bound_to, token_scopes, acts_for)
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {client.secret}")
     return client
+
+
+def connected_client(of: Agent, person: User, token_scopes: Iterable[str] = ("memory:read",)) -> ConnectedClient:
+    """An MCP client that `person` has connected, its code redeemed."""
+    client = Client("https://client.test/mcp", "A client", ("http://127.0.0.1/back",), "client.test")
+    verifier = "v" * 43
+    with team_transaction(of.team):
+        code = connected_clients.allow(
+            team=of.team, by=SYSTEM, person=person, agent=of, client=client, redirect_uri="http://127.0.0.1/back",
+            challenge=connected_clients.challenge_of(verifier), scopes=token_scopes, allowed=ALL_SCOPES,
+        )  # fmt: skip
+        connected_clients.redeem(
+            team=of.team, code=code, client_id=client.id, redirect_uri="http://127.0.0.1/back", verifier=verifier
+        )
+        return connected_clients.of_team(of.team)[0]
 
 
 def memory(of: Agent, content: str = "Run the migrations before the tests.", **fields: Any) -> Memory:

@@ -100,10 +100,13 @@ def create_token(
     agent: Agent | None = None,
     created_by: User | None = None,
     expires_at: datetime | None = None,
+    on_behalf_of: User | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token and return it with its secret, which is not kept.
 
-    `allowed` are the scopes that the creator may hand out (their role's, or their own token's).
+    `allowed` are the scopes that the creator may hand out (their role's, or their own token's). With
+    `on_behalf_of` it stands for that person (a client they connected, or a script of theirs): it may no more
+    than their role, and dies with their membership.
     """
     wanted = _checked_scopes(scopes, allowed)
     _check_ahead(expires_at)
@@ -117,6 +120,7 @@ def create_token(
         scopes=wanted,
         created_by=created_by,
         expires_at=expires_at,
+        on_behalf_of=on_behalf_of,
     )
     audit.record(team=team, by=by, verb="token.created", on=token, detail={"scopes": wanted})
     return token, minted.secret
@@ -182,6 +186,12 @@ def set_token_expiry(*, team: Team, by: Actor, token: ApiToken, expires_at: date
 
 
 def _check_usable(token: ApiToken) -> None:
+    if token.on_behalf_of_id is not None:
+        if token.agent_id is None:
+            message = "This token acts for a person: it can be revoked, not changed or rotated. Make a new one."
+            raise Conflict(message, code="acts_for_person")
+        message = "This token is a connected client's, as its person allowed it; it can be revoked, not changed."
+        raise Conflict(message, code="connected_client")
     if token.revoked_at is not None:
         raise Conflict("This token was revoked; create a new one.", code="token_revoked")
     if token.expires_at is not None and token.expires_at <= timezone.now():

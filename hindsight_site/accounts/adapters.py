@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import logging
+from contextlib import suppress
 from functools import lru_cache
+from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -13,7 +16,11 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.http import HttpRequest
 
-from hindsight_site.accounts import invitations
+from hindsight_site.accounts import invitations, mailing
+from hindsight_site.accounts.invitations import MailFailed
+from hindsight_site.accounts.throttle import client_address
+
+logger = logging.getLogger(__name__)
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -31,6 +38,24 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return settings.SIGN_UP_OPEN or invitations.of_session(request.session) is not None
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """For the throttling of log-ins. allauth's fails on a list of proxies that is too short."""
+        return client_address(request)
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send a mail with our address in it, whatever Host the request named. Raises `MailFailed`."""
+        ours = {name: mailing.at_our_address(value) for name, value in context.items()}
+        try:
+            super().send_mail(template_prefix, email, {**ours, "current_site": mailing.Site()})
+        except OSError as error:  # smtplib's errors are OSErrors
+            logger.warning("a mail could not be sent", extra={"error": type(error).__name__})
+            raise MailFailed("The mail could not be sent, so nothing was changed. Try again later.") from error
+
+    def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
+        """Tell a person what was changed. What was changed stays so when the mail cannot be sent."""
+        with suppress(MailFailed):
+            super().send_notification_mail(*args, **kwargs)
 
     def format_email_subject(self, subject: str) -> str:
         return f"Hindsight: {subject}"

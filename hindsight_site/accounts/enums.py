@@ -70,3 +70,56 @@ class Spent(TextChoices):
     TRACES = "traces", "Traces"  # by the day
     MODEL_TOKENS = "model_tokens", "Model tokens"  # by the month, in and out
     MODEL_COST = "model_cost", "Model cost"  # by the month, in millionths of a US dollar
+
+
+class JobKind(TextChoices):
+    """What a job does."""
+
+    ERASURE = "erasure", "Erasure"
+    EXPORT = "export", "Export"
+    IMPORT = "import", "Import"
+    INVARIANTS = "invariants", "Integrity check"
+
+
+class JobStatus(TextChoices):
+    """Every job ends in a state that whoever asked can see."""
+
+    QUEUED = "queued", "Waiting for a worker"
+    RUNNING = "running", "At work"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+JOB_OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
+
+
+class ChunkRole(TextChoices):
+    """Which of a job's files a chunk belongs to."""
+
+    UPLOAD = "upload", "What was sent"
+    OUTPUT = "output", "What was made"
+
+
+class WebhookEvent(TextChoices):
+    """What a team's own systems can be told of."""
+
+    REFLECTION_FINISHED = "reflection.finished", "A reflection has ended"
+    MEMORY_NEEDS_REVIEW = "memory.needs_review", "A memory waits for a person"
+    MEMORY_QUARANTINED = "memory.quarantined", "A memory was quarantined"
+    BATCH_OPENED = "batch.opened", "The week's review has opened"
+    BATCH_CLOSED = "batch.closed", "The week's review has closed"
+    JOB_FINISHED = "job.finished", "A job has ended"
+    PING = "ping", "A test, sent by hand"
+
+
+class DeliveryStatus(TextChoices):
+    """What became of one message to a webhook."""
+
+    QUEUED = "queued", "Waiting"
+    RUNNING = "running", "Being sent"
+    DELIVERED = "delivered", "Delivered"
+    FAILED = "failed", "Given up"
+
+
+DELIVERY_OPEN = (DeliveryStatus.QUEUED, DeliveryStatus.RUNNING)

@@ -11,6 +11,11 @@ from django.utils import timezone
 
 from hindsight_site.accounts.enums import ActorKind, DeletionState, KeyState, Spent, TeamRole, Theme
 from hindsight_site.accounts.ids import new_id
+from hindsight_site.accounts.jobs.models import Job as Job
+from hindsight_site.accounts.jobs.models import JobChunk as JobChunk
+from hindsight_site.accounts.oauth_models import AuthorizationCode as AuthorizationCode
+from hindsight_site.accounts.oauth_models import ConnectedClient as ConnectedClient
+from hindsight_site.accounts.oauth_models import RefreshToken as RefreshToken
 from hindsight_site.accounts.tenancy import (
     TeamForeignKey,
     TeamManager,
@@ -19,6 +24,8 @@ from hindsight_site.accounts.tenancy import (
     team_never_changes,
     tenant_constraints,
 )
+from hindsight_site.accounts.webhooks.models import Webhook as Webhook
+from hindsight_site.accounts.webhooks.models import WebhookDelivery as WebhookDelivery
 
 
 class UserManager(BaseUserManager["User"]):
@@ -193,6 +200,11 @@ class ApiToken(TenantModel):
     created_by = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
     )
+    # Whom it stands for (a client they connected, a script of theirs): it may no more than their role, and
+    # nothing without a membership. Verdicts given with it count as theirs.
+    on_behalf_of = models.ForeignKey(
+        User, on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_index=False
+    )
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -233,6 +245,9 @@ class AuditEvent(models.Model):
         indexes = [
             models.Index(fields=["team", "-at"], name="auditevent_at"),
             models.Index(fields=["team", "object_type", "object_id"], name="auditevent_object"),
+            models.Index(fields=["team", "verb", "-at"], name="auditevent_verb"),
+            models.Index(fields=["team", "actor_kind", "actor_id", "-at"], name="auditevent_actor"),
+            models.Index(fields=["team", "request_id"], name="auditevent_request", condition=~models.Q(request_id="")),
         ]
         triggers = [append_only()]
 

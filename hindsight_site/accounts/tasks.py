@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 
-from hindsight_site.accounts import deletion
+from hindsight_site.accounts import deletion, kept_answers, limits
 from hindsight_site.accounts.models import Team
+from hindsight_site.accounts.webhooks import delivering
 
 
 def delete_team(team_id: str, deletion_id: str) -> str:
@@ -18,3 +19,24 @@ def resume_deletions() -> str:
     """Wake workers for deletions whose wake-up or worker was lost."""
     suspended = Team.objects.exclude(suspended_at=None)
     return f"{sum(deletion.wake_lost(team) for team in suspended)} woken"
+
+
+def purge_kept_answers(after: str = "") -> str:
+    """Remove the answers of Idempotency-Keys that are older than a day, from the team after `after` on."""
+    return f"{kept_answers.purge(uuid.UUID(after) if after else None)} removed"
+
+
+def deliver_webhook(team_id: str, delivery_id: str) -> str:
+    """Send one message to a webhook; harmless when it is being sent or has ended."""
+    team = Team.objects.filter(pk=team_id, suspended_at=None).first()
+    return delivering.deliver(team, uuid.UUID(delivery_id)) if team else "gone"
+
+
+def sweep_webhooks() -> str:
+    """Wake workers for messages that are due again or were lost, and purge the delivery log."""
+    return f"{sum(delivering.sweep(team) for team in Team.objects.filter(suspended_at=None))} woken"
+
+
+def tidy_buckets() -> str:
+    """Remove the buckets of the rate limits that are full again."""
+    return f"{limits.tidy()} removed"

@@ -10,7 +10,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from hindsight_site.accounts import deletion, invitations, people, permissions
 from hindsight_site.accounts.audit import person
@@ -24,7 +24,7 @@ from hindsight_site.refusals import Refused
 ROLE_ORDER = {role: place for place, role in enumerate(TeamRole.values)}
 
 
-@require_GET
+@require_safe
 @team_page()
 def people_page(request: TeamRequest) -> HttpResponse:
     """Who is in the team and who is invited."""
@@ -39,9 +39,10 @@ def show_people(
     members = Membership.objects.of(request.team).select_related("user").order_by("created_at", "id")[:500]
     shown = sorted(members, key=lambda member: ROLE_ORDER[member.role])
     manages = permissions.can(request.membership, permissions.MANAGE)
+    open_ones = invitations.open_invitations(request.team) if manages else []
     context = {
         "members": shown,
-        "invitations": list(invitations.open_invitations(request.team)) if manages else [],
+        "invitations": [(each, invitations.link(each)) for each in open_ones],
         "roles": [(role.value, role.label) for role in TeamRole if role in in_gift],
         "in_gift": in_gift,
         "only_owner": sum(member.role == TeamRole.OWNER for member in shown) == 1,
@@ -116,7 +117,7 @@ def leave(request: TeamRequest) -> HttpResponse:
     return redirect("overview")
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @person_page
 def new_team(request: Any) -> HttpResponse:
     """Found another team and work in it from now on."""
@@ -129,7 +130,7 @@ def new_team(request: Any) -> HttpResponse:
     return render(request, "accounts/team_new.html", {"form": form})
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @team_page(permissions.MANAGE)
 def settings_page(request: TeamRequest) -> HttpResponse:
     """Name and time zone of the team; for owners, handing over and deleting too."""
@@ -181,7 +182,7 @@ def delete_team(request: TeamRequest) -> HttpResponse:
     return redirect("team_deletion", team_id=request.team.pk, deletion_id=job.pk)
 
 
-@require_GET
+@require_safe
 @person_page
 def deletion_page(request: Any, team_id: uuid.UUID, deletion_id: uuid.UUID) -> HttpResponse:
     """How far the deletion is, for the person who asked for it; also when the team is gone."""

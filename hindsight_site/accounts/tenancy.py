@@ -83,7 +83,7 @@ class SameTeam(BaseConstraint):
 
     def deconstruct(self) -> tuple[str, tuple, dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
-        return path, args, {**kwargs, "field": self.field, "to": self.to}
+        return path, tuple(args), {**kwargs, "field": self.field, "to": self.to}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SameTeam) and self.deconstruct() == other.deconstruct()

@@ -13,7 +13,17 @@ from django.urls import path, re_path
 from django.views.decorators.http import require_POST
 
 from hindsight_site import connect
-from hindsight_site.accounts import audit_views, invitation_views, team_views, views
+from hindsight_site.accounts import (
+    audit_views,
+    client_views,
+    invitation_views,
+    job_views,
+    passkeys,
+    team_views,
+    token_views,
+    views,
+    webhook_views,
+)
 from hindsight_site.accounts.pages import person_page
 
 # Outside a transaction, so that a failed attempt counts at once and nobody waits for somebody else's.
@@ -46,11 +56,16 @@ entrance = [
     ),
     path("confirm/", account_views.reauthenticate, name="account_reauthenticate"),
     path("confirm/code/", mfa_views.reauthenticate, name="mfa_reauthenticate"),
-    path("confirm/passkey/", passkey_views.reauthenticate_webauthn, name="mfa_reauthenticate_webauthn"),
+    path("confirm/passkey/", passkeys.reauthenticate, name="mfa_reauthenticate_webauthn"),
 ]
 
 own = [
     path("account/", views.account, name="account"),
+    path(
+        "account/clients/<uuid:team_id>/<uuid:client_id>/disconnect/",
+        client_views.disconnect_own,
+        name="disconnect_own_client",
+    ),
     path("account/theme/", views.set_theme, name="set_theme"),
     path("account/email/", person_page(account_views.email), name="account_email"),
     path("account/password/", person_page(account_views.password_change), name="account_change_password"),
@@ -94,6 +109,15 @@ team = [
     path("team/transfer/", team_views.transfer, name="transfer_team"),
     path("team/delete/", team_views.delete_team, name="delete_team"),
     path("team/deleted/<uuid:team_id>/<uuid:deletion_id>/", team_views.deletion_page, name="team_deletion"),
+    path("team/tokens/", token_views.tokens_page, name="team_tokens"),
+    path("team/tokens/new/", token_views.create, name="create_team_token"),
+    path(
+        "team/clients/<uuid:team_id>/<uuid:client_id>/disconnect/",
+        client_views.disconnect_any,
+        name="disconnect_client",
+    ),
+    path("team/tokens/<uuid:team_token_id>/rotate/", token_views.rotate, name="rotate_team_token"),
+    path("team/tokens/<uuid:team_token_id>/revoke/", token_views.revoke, name="revoke_team_token"),
     path("team/invitations/", invitation_views.invite, name="invite"),
     path("team/invitations/<uuid:invitation_id>/resend/", invitation_views.resend, name="resend_invitation"),
     path("team/invitations/<uuid:invitation_id>/revoke/", invitation_views.revoke, name="revoke_invitation"),
@@ -113,4 +137,17 @@ audit = [
     path("audit/download/", audit_views.audit_download, name="audit_download"),
 ]
 
-urlpatterns = [*entrance, *own, *team, *agents, *audit]
+webhooks = [
+    path("webhooks/", webhook_views.webhooks_page, name="webhooks"),
+    path("webhooks/<uuid:webhook_id>/", webhook_views.webhook_page, name="webhook"),
+    path("webhooks/<uuid:webhook_id>/act/", webhook_views.webhook_act, name="webhook_act"),
+    path("webhooks/messages/<uuid:delivery_id>/again/", webhook_views.webhook_redeliver, name="webhook_redeliver"),
+]
+
+jobs = [
+    path("jobs/", job_views.job_list, name="jobs"),
+    path("jobs/<uuid:job_id>/", job_views.job_detail, name="job"),
+    path("jobs/<uuid:job_id>/cancel/", job_views.job_cancel, name="job_cancel"),
+]
+
+urlpatterns = [*webhooks, *jobs, *entrance, *own, *team, *agents, *audit]

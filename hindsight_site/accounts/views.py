@@ -14,6 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from hindsight_site.accounts import invitations, people
+from hindsight_site.accounts.client_views import own_clients
 from hindsight_site.accounts.enums import Theme
 from hindsight_site.accounts.forms import PersonForm
 from hindsight_site.accounts.models import Membership, User
@@ -27,8 +28,8 @@ class SignUpView(SignupView):
     def get_initial(self) -> dict[str, Any]:
         initial = super().get_initial()
         if found := invitations.of_session(self.request.session):
-            # The link was mailed to this address, so opening it confirms the address.
-            get_adapter().stash_verified_email(self.request, found.invitation.email)
+            if found.was_mailed:  # to this address, so opening it confirms the address
+                get_adapter().stash_verified_email(self.request, found.invitation.email)
             initial["invited"] = found.invitation.email
             self.extra_context = {"invited_to": found.team}
         return initial
@@ -37,7 +38,7 @@ class SignUpView(SignupView):
 sign_up = SignUpView.as_view()
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 @person_page
 def account(request: Any) -> HttpResponse:
     """Name, time zone and colours; the ways to password, address and second factor."""
@@ -46,7 +47,7 @@ def account(request: Any) -> HttpResponse:
         people.change_person(person=request.user, **form.cleaned_data)
         messages.success(request, "Saved.")
         return redirect("account")
-    return render(request, "accounts/account.html", {"form": form})
+    return render(request, "accounts/account.html", {"form": form, "clients": own_clients(request)})
 
 
 @require_POST

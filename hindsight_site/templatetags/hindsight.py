@@ -92,6 +92,12 @@ def percent(value: float | None, digits: int = 0) -> str:
 
 
 @register.filter
+def points(value: float) -> str:
+    """Write a difference of shares in percentage points, with its sign."""
+    return f"{value * 100:+.0f}\u202fpoints".replace("-", "\u2212")
+
+
+@register.filter
 def dollars(value: float | None) -> str:
     """Write US dollars with as many digits as a small amount needs; an em dash when unknown."""
     if value is None:
@@ -130,6 +136,25 @@ def when(moment: datetime | None, absent: str = "never") -> SafeString | str:
         f"{local:%a} {local.day} {local:%b %Y, %H:%M %Z}",
         readable.ago(local, timezone.localtime()),
     )
+
+
+@register.simple_tag
+def at(moment: datetime) -> SafeString:
+    """Show a time as `<time>`: absolute, to the second, in the text; relative to now in the title."""
+    local = timezone.localtime(moment)
+    return format_html(
+        '<time datetime="{}" title="{}">{} {}</time>',
+        moment.isoformat(timespec="seconds"),
+        readable.ago(local, timezone.localtime()),
+        local.day,
+        f"{local:%b %Y, %H:%M:%S}",
+    )
+
+
+@register.simple_tag
+def time_zone() -> str:
+    """Name the reader's time zone, for pages whose times are absolute: Europe/Paris."""
+    return timezone.get_current_timezone_name()
 
 
 @register.filter

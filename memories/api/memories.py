@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import TokenScope
+from hindsight_site.accounts.permissions import check_whole_team
 from hindsight_site.api.callers import acting_agent
 from hindsight_site.api.fields import AwareDateTimeField
 from hindsight_site.api.idempotency import idempotent
@@ -21,11 +22,11 @@ from hindsight_site.refusals import Refused
 from memories import actions, queries, scopes
 from memories.api import examples
 from memories.api import serializers as forms
-from memories.api.drafts import draft_from
+from memories.api.drafts import draft_from, masked_in
 from memories.enums import Kind, Status, Tier, Trust
+from memories.lift import lifts
 from memories.models import Memory
 from memories.safety.masking import MaskState, mask_value
-from memories.safety.screening import screen
 
 READ, WRITE, ADMIN = TokenScope.MEMORY_READ, TokenScope.MEMORY_WRITE, TokenScope.ADMIN
 ORDERS = {
@@ -52,9 +53,10 @@ class FiltersIn(serializers.Serializer):
 
 
 def render(memories: list[Memory], caller: Caller, serializer: type = forms.MemoryOut) -> list[dict[str, Any]]:
-    """Serialize memories, each with whether it is contested."""
-    contested = queries.contested(caller.team, [memory.pk for memory in memories])
-    return serializer(memories, many=True, context={"contested": contested}).data
+    """Serialize memories, each with whether it is contested, and its lift."""
+    ids = [memory.pk for memory in memories]
+    context = {"contested": queries.contested(caller.team, ids), "lifts": lifts(caller.team, ids)}
+    return serializer(memories, many=True, context=context).data
 
 
 class MemoriesView(TokenView):
@@ -83,9 +85,11 @@ class MemoriesView(TokenView):
     def post(self, request: Request) -> Response:
         """Remember one thing: 201, or 200 with `merged_into` when it is known already."""
         caller = self.caller(request)
-        done = write(caller, read_input(forms.MemoryIn, request.data))
+        wanted = read_input(forms.MemoryIn, request.data)
+        done = write(caller, wanted)
         body = render([done.memory], caller)[0]
         body["merged_into"] = str(done.memory.pk) if done.merged else None
+        body["masked"] = masked_in(wanted["content"])
         return Response(body, status=200 if done.merged else 201)
 
 
@@ -163,16 +167,13 @@ class MemoryView(TokenView):
         wanted.pop("revision", None)
         wanted = masked_change(wanted)
         memory = actions.revise(team=caller.team, by=caller.actor, memory=memory, expected_revision=expected, **wanted)
-        verdict = screen(memory.content, channel="memory")
-        if "content" in wanted and verdict.suspicious:
-            memory = actions.quarantine(team=caller.team, by=caller.actor, memory=memory, reason=verdict.reason)
         return one(memory, caller)
 
     @extend_schema(operation_id="memories_delete", responses={204: None})
     def delete(self, request: Request, memory_id: uuid.UUID) -> Response:
         """Forget a memory for good: text, vectors, evidence and history go, a tombstone stays."""
         caller = self.caller(request)
-        actions.forget(team=caller.team, by=caller.actor, memory=writable_memory(caller, memory_id))
+        actions.forget(team=caller.team, by=caller.actor, memory=deletable_memory(caller, memory_id))
         return Response(status=204)
 
 
@@ -191,4 +192,12 @@ def writable_memory(caller: Caller, memory_id: uuid.UUID) -> Memory:
     """Return a memory in a scope that the caller may write to."""
     memory = queries.get(caller.team, caller.agent, memory_id)
     scopes.writable(caller.team, caller.agent, memory.scope.slug)
+    return memory
+
+
+def deletable_memory(caller: Caller, memory_id: uuid.UUID) -> Memory:
+    """Return a memory that the caller may delete for good: an agent's own token what is that agent's own."""
+    memory = writable_memory(caller, memory_id)
+    if caller.agent is not None and caller.agent.pk not in {memory.agent_id, memory.scope.agent_id}:
+        check_whole_team(caller.agent, "delete what others have written")
     return memory

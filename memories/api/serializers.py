@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from hindsight_site.accounts.models import Agent
 from hindsight_site.api.fields import AwareDateTimeField, ObjectField, TextField
 from memories.enums import Kind, ReviewMode, ScopeKind, Status, Tier, Trust
+from memories.importance import DEFAULT_IMPORTANCE, IMPORTANCE, importance_of
 from memories.models import Evidence, Memory, Relation, Revision, Scope, ScopeGrant
+from memories.models.sessions import KEPT_AS
 
 MAX_TAGS = 20
 
@@ -38,7 +41,9 @@ class AgentChange(serializers.Serializer):
 
 
 class ScopeOut(serializers.ModelSerializer):
-    agent = serializers.SlugRelatedField(slug_field="slug", read_only=True, allow_null=True)
+    agent: serializers.SlugRelatedField[Agent] = serializers.SlugRelatedField(
+        slug_field="slug", read_only=True, allow_null=True
+    )
 
     class Meta:
         model = Scope
@@ -60,7 +65,7 @@ class ScopeChange(serializers.Serializer):
 
 
 class GrantOut(serializers.ModelSerializer):
-    agent = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    agent: serializers.SlugRelatedField[Agent] = serializers.SlugRelatedField(slug_field="slug", read_only=True)
 
     class Meta:
         model = ScopeGrant
@@ -73,10 +78,23 @@ class GrantIn(serializers.Serializer):
     can_write = serializers.BooleanField(default=False)
 
 
+class LiftOut(serializers.Serializer):
+    """How much better tasks ended that adopted it than those that were handed it and did not."""
+
+    value = serializers.FloatField(
+        allow_null=True, help_text="Success rate with it minus without; null: too little told."
+    )
+    adopted = serializers.IntegerField(help_text="Recalls that adopted it and whose end is known.")
+    adopted_succeeded = serializers.IntegerField()
+    left_aside = serializers.IntegerField(help_text="Recalls that did not, and whose end is known.")
+    left_aside_succeeded = serializers.IntegerField()
+
+
 class MemoryOut(serializers.ModelSerializer):
     scope = serializers.CharField(source="scope.slug")
     agent = serializers.CharField(source="agent.slug", allow_null=True, default=None)
     contested = serializers.SerializerMethodField()
+    lift = serializers.SerializerMethodField()
 
     class Meta:
         model = Memory
@@ -86,11 +104,35 @@ class MemoryOut(serializers.ModelSerializer):
             "support_count", "needs_review", "pinned", "approved_at", "access_count", "last_accessed_at",
             "unused_streak", "reuse_count", "reuse_success_count", "created_at", "updated_at", "valid_from",
             "valid_until", "expires_at", "occurred_at", "actor", "session_id", "sequence", "source",
-            "distiller", "model", "prompt_version", "contested",
+            "distiller", "model", "prompt_version", "contested", "lift",
         ]  # fmt: skip
 
     def get_contested(self, memory: Memory) -> bool:
         return memory.pk in self.context.get("contested", ())
+
+    @extend_schema_field(LiftOut(allow_null=True))
+    def get_lift(self, memory: Memory) -> dict[str, Any] | None:
+        lift = self.context.get("lifts", {}).get(memory.pk)
+        return None if lift is None else LiftOut(lift).data
+
+
+@extend_schema_field({
+    "oneOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": list(IMPORTANCE)}],
+    "default": DEFAULT_IMPORTANCE,
+})
+class ImportanceField(serializers.Field):
+    """What working memory is kept by when it is trimmed: one of the words, or a number from 0 to 1."""
+
+    default_error_messages = {"not_one": f"must be one of {', '.join(IMPORTANCE)}, or a number from 0 to 1."}
+
+    def to_internal_value(self, data: Any) -> float:
+        try:
+            return importance_of(data)
+        except ValueError:
+            self.fail("not_one")
+
+    def to_representation(self, value: float) -> float:
+        return value
 
 
 class MemoryIn(serializers.Serializer):
@@ -100,7 +142,7 @@ class MemoryIn(serializers.Serializer):
     scope = serializers.CharField(max_length=80, required=False, allow_blank=True, default="")
     structure = ObjectField(required=False, default=dict)
     confidence = serializers.FloatField(min_value=0, max_value=1, default=0.5)
-    importance = serializers.FloatField(min_value=0, max_value=1, default=0.5)
+    importance = ImportanceField(default=DEFAULT_IMPORTANCE)
     tags = serializers.ListField(
         child=serializers.CharField(max_length=60), max_length=MAX_TAGS, required=False, default=list
     )
@@ -113,7 +155,9 @@ class MemoryIn(serializers.Serializer):
     valid_until = AwareDateTimeField(required=False, allow_null=True, default=None)
     occurred_at = AwareDateTimeField(required=False, allow_null=True, default=None)
     actor = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
-    session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
+    session_id = serializers.CharField(
+        max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS
+    )
     sequence = serializers.IntegerField(min_value=0, max_value=2**31 - 1, required=False, allow_null=True, default=None)
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
 
@@ -135,9 +179,13 @@ class BulkOut(serializers.Serializer):
 
 class MemoryWritten(MemoryOut):
     merged_into = serializers.UUIDField(required=False, allow_null=True, default=None)
+    masked = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Kinds of personal data and secrets in the content that were replaced by placeholders.",
+    )
 
     class Meta(MemoryOut.Meta):
-        fields = [*MemoryOut.Meta.fields, "merged_into"]
+        fields = [*MemoryOut.Meta.fields, "merged_into", "masked"]
 
 
 class MemoryChange(serializers.Serializer):
@@ -185,7 +233,7 @@ class RevisionOut(serializers.ModelSerializer):
 
 
 class RelationOut(serializers.ModelSerializer):
-    source = serializers.UUIDField(source="source_id")
+    source = serializers.UUIDField(source="source_id")  # type: ignore[assignment] # a field of the answer
     target = serializers.UUIDField(source="target_id")
 
     class Meta:
@@ -207,7 +255,9 @@ class RecallOfMemory(serializers.Serializer):
 class RecallIn(serializers.Serializer):
     query = TextField()
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
-    session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
+    session_id = serializers.CharField(
+        max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS
+    )
     scopes = serializers.ListField(
         child=serializers.CharField(max_length=80),
         min_length=1,
@@ -229,11 +279,18 @@ class RecallIn(serializers.Serializer):
     as_of = AwareDateTimeField(required=False, allow_null=True, default=None)
     explain = serializers.BooleanField(default=False)
     at = AwareDateTimeField(required=False, allow_null=True, default=None)
+    rerank = serializers.BooleanField(
+        default=False, help_text="Have the server's language model look at the best ones; slower."
+    )
 
 
 class PartsOut(serializers.Serializer):
     vector = serializers.FloatField()
     keyword = serializers.FloatField()
+    context = serializers.FloatField(help_text="From the turns around it, its session and who speaks.")
+    session = serializers.FloatField(help_text="Share of the query that its session covers as a whole, in context too.")
+    time = serializers.FloatField(help_text="From a time that the query names.")
+    exact = serializers.FloatField(help_text="Share of the query's identifiers that it holds.")
     recency = serializers.FloatField()
     confidence = serializers.FloatField()
     weight = serializers.FloatField()
@@ -252,17 +309,22 @@ class HitOut(serializers.Serializer):
     relevance = serializers.FloatField()
     parts = PartsOut()
     snippet = serializers.CharField()
-    contested = serializers.BooleanField()
+    contested = serializers.BooleanField(help_text="It contradicts another live memory, and nobody has settled it.")
+    shared = serializers.BooleanField(help_text="It comes from a shared scope.")
+    warning = serializers.BooleanField(help_text="It tells what not to do.")
 
 
 class RecallOut(serializers.Serializer):
     recall_id = serializers.UUIDField()
     status = serializers.ChoiceField(choices=["matched", "no_match"])
     hits = HitOut(many=True)
-    context = serializers.CharField(allow_blank=True)
+    context = serializers.CharField(allow_blank=True)  # type: ignore[assignment] # a field of the answer
     best_relevance = serializers.FloatField()
     searched_scopes = serializers.ListField(child=serializers.CharField())
     degraded = serializers.BooleanField()
+    late = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Of a degraded answer: what was left out."
+    )
     took_ms = serializers.FloatField()
     filtered = serializers.DictField(
         child=serializers.IntegerField(),
@@ -274,7 +336,13 @@ class RecallOut(serializers.Serializer):
 class FeedbackItemIn(serializers.Serializer):
     memory = serializers.UUIDField()
     adopted = serializers.BooleanField()
-    success = serializers.BooleanField(required=False, allow_null=True, default=None)
+    success = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="How the task ended. Every use is counted; confidence hears each agent once a day per memory, and "
+        "feedback alone lifts it no higher than the cap of the memory's trust.",
+    )
     note = serializers.CharField(max_length=1000, required=False, allow_blank=True, default="")
 
 

@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from memories.api import agents, memories, recall, usage, verbs
+from memories.api import (
+    agents,
+    conflicts,
+    memories,
+    policy,
+    quarantine,
+    recall,
+    recalls,
+    sessions,
+    sharing,
+    usage,
+    verbs,
+)
 
 urlpatterns = [
     path("me", agents.MeView.as_view()),
@@ -22,10 +34,28 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/pin", verbs.Pin.as_view()),
     path("memories/<uuid:memory_id>/forget", verbs.Forget.as_view()),
     path("memories/<uuid:memory_id>/rollback", verbs.Rollback.as_view()),
+    path("memories/<uuid:memory_id>/promote", sharing.PromoteView.as_view()),
+    path("memories/<uuid:memory_id>/split", sharing.SplitView.as_view()),
+    path("memories/<uuid:memory_id>/merges", sharing.MergesView.as_view()),
     path("memories/<uuid:memory_id>/evidence", verbs.EvidenceView.as_view()),
     path("memories/<uuid:memory_id>/revisions", verbs.RevisionsView.as_view()),
     path("memories/<uuid:memory_id>/relations", verbs.RelationsView.as_view()),
     path("memories/<uuid:memory_id>/recalls", verbs.RecallsView.as_view()),
+    path("conflicts", conflicts.ConflictsView.as_view()),
+    path("conflicts/<uuid:conflict_id>/resolve", conflicts.ResolveView.as_view()),
+    path("conflicts/<uuid:conflict_id>/undo", conflicts.UndoView.as_view()),
+    path("quarantine", quarantine.QuarantineView.as_view()),
+    path("quarantine/<uuid:memory_id>/release", quarantine.Release.as_view()),
+    path("quarantine/<uuid:memory_id>/reject", quarantine.Reject.as_view()),
+    path("quarantine/<uuid:memory_id>/undo", quarantine.Undo.as_view()),
     path("recall", recall.RecallView.as_view()),
+    path("recalls", recalls.RecallsView.as_view()),
+    path("recalls/<uuid:recall_id>", recalls.ReceiptView.as_view()),
+    path("sessions/<path:session_id>/context", sessions.SessionContextView.as_view()),
+    path("policy", policy.PolicyView.as_view()),
+    path("policy/preview", policy.PreviewView.as_view()),
+    path("policy/restore", policy.RestoreView.as_view()),
+    path("policy/versions", policy.VersionsView.as_view()),
+    path("sweeps", policy.SweepsView.as_view()),
     path("feedback", recall.FeedbackView.as_view()),
 ]

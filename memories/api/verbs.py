@@ -11,20 +11,29 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 
+from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.api.views import TokenView, expected_revision, page, read_input
 from memories import actions, queries
 from memories.api import serializers as forms
-from memories.api.memories import masked_change, one, writable_memory
+from memories.api.memories import deletable_memory, masked_change, one, writable_memory
 from memories.models import Evidence, Memory, RecallHit, Relation, Revision
 
 WRITE, REVIEW, ADMIN = TokenScope.MEMORY_WRITE, TokenScope.REVIEW, TokenScope.ADMIN
 
 
 def verb_view(
-    name: str, action: Callable[..., Memory], scope: str, form: type[Serializer], does: str
+    name: str,
+    action: Callable[..., Memory],
+    scope: str,
+    form: type[Serializer],
+    does: str,
+    find: Callable[[Caller, uuid.UUID], Memory] = writable_memory,
 ) -> type[TokenView]:
-    """Return the view of `POST memories/{id}/<name>`, which calls `action` with the fields of `form`."""
+    """Return the view of `POST memories/{id}/<name>`, which calls `action` with the fields of `form`.
+
+    `find` returns the memory, or says why it is not the caller's to act on.
+    """
 
     class VerbView(TokenView):
         token_scopes = {"POST": scope}
@@ -32,7 +41,7 @@ def verb_view(
         @extend_schema(operation_id=f"memories_{name}", request=form, responses=forms.MemoryOut)
         def post(self, request: Request, memory_id: uuid.UUID) -> Response:
             caller = self.caller(request)
-            memory = writable_memory(caller, memory_id)
+            memory = find(caller, memory_id)
             wanted = masked_change(read_input(form, request.data or {}))
             if "revision" in form().fields:
                 wanted["expected_revision"] = expected_revision(request, wanted)
@@ -60,7 +69,9 @@ Demote = verb_view(
 Archive = verb_view("archive", actions.archive, WRITE, forms.Verb, "Put aside: recalled on request only.")
 Restore = verb_view("restore", actions.restore, REVIEW, forms.Verb, "Bring back what was archived or demoted.")
 Pin = verb_view("pin", actions.pin, WRITE, forms.PinIn, "Exempt from fading and eviction, or stop doing so.")
-Forget = verb_view("forget", actions.forget, ADMIN, forms.ForgetIn, "Delete for good; a tombstone stays.")
+Forget = verb_view(
+    "forget", actions.forget, ADMIN, forms.ForgetIn, "Delete for good; a tombstone stays.", find=deletable_memory
+)
 Rollback = verb_view("rollback", actions.rollback, WRITE, forms.RollbackIn, "Say again what an earlier revision said.")
 
 
@@ -115,4 +126,4 @@ class RecallsView(RelatedView):
 
 
 def rendered_recalls(hits: list[RecallHit]) -> list[dict[str, Any]]:
-    return forms.RecallOfMemory(hits, many=True).data
+    return list(forms.RecallOfMemory(hits, many=True).data)

@@ -19,6 +19,7 @@ from hindsight_site.accounts.tenancy import (
 )
 from memories.enums import FailureClass, Kind, RelationKind, Status, Tier, Trust
 from memories.models.scopes import Scope
+from memories.models.sessions import SessionIdField
 
 UNIT = [MinValueValidator(0), MaxValueValidator(1)]
 
@@ -48,6 +49,7 @@ class Memory(TenantModel):
     beta = models.FloatField(default=1.0)
     trust = models.CharField(max_length=8, choices=Trust, default=Trust.AGENT)
     weight = models.FloatField(default=1.0, validators=UNIT)  # multiplies the recall score
+    fades = models.JSONField(default=dict, blank=True)  # why weight is below 1, see memories.lifecycle.rules
     importance = models.FloatField(default=0.5, validators=UNIT)  # working memory only
     support_count = models.PositiveIntegerField(default=1)
     needs_review = models.BooleanField(default=False)
@@ -60,6 +62,8 @@ class Memory(TenantModel):
     unused_streak = models.PositiveIntegerField(default=0)
     reuse_count = models.PositiveIntegerField(default=0)
     reuse_success_count = models.PositiveIntegerField(default=0)
+    judged_reuse_count = models.PositiveIntegerField(default=0)  # both as a person's last verdict found them
+    judged_reuse_success_count = models.PositiveIntegerField(default=0)
 
     # When it holds, and where in a conversation it was said
     created_at = models.DateTimeField(default=timezone.now)
@@ -67,13 +71,17 @@ class Memory(TenantModel):
     valid_from = models.DateTimeField(null=True, blank=True)
     valid_until = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
+    renewed_at = models.DateTimeField(null=True, blank=True)  # said again, or restored: counts as a hit
+    restored_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    archived_by = models.CharField(max_length=20, blank=True, default="")  # enums.Rule; empty: not by a rule
     occurred_at = models.DateTimeField(null=True, blank=True)
     actor = models.CharField(max_length=120, blank=True, default="")
-    session_id = models.CharField(max_length=120, blank=True, default="")
+    session_id = SessionIdField()
     sequence = models.IntegerField(null=True, blank=True)
 
     # Where it came from
-    source = models.CharField(max_length=20, default="api")  # reflection, api, page, import
+    source = models.CharField(max_length=20, default="api")  # reflection, consolidation, api, page, import
     distiller = models.CharField(max_length=20, blank=True, default="")  # rules, model
     model = models.CharField(max_length=120, blank=True, default="")
     prompt_version = models.CharField(max_length=40, blank=True, default="")
@@ -98,6 +106,7 @@ class Memory(TenantModel):
             models.Index(fields=["team", "scope", "fingerprint"], name="memory_fingerprint"),
             models.Index(fields=["team", "session_id", "sequence"], name="memory_in_session"),
             models.Index(fields=["team", "id"], name="memory_to_review", condition=Q(needs_review=True)),
+            models.Index(fields=["team", "archived_at"], name="memory_archived", condition=Q(status=Status.ARCHIVED)),
         ]
         triggers = [team_never_changes()]
 
@@ -110,7 +119,7 @@ class Evidence(TenantModel):
 
     `quote == step text[start:end]`. When the trace is deleted the row stays, without step and quote,
     so that a reader sees that there was evidence. `step_id` is checked by the reflection app, which
-    owns the steps.
+    owns the steps. Traces that tell the same have the same `trace_digest`: they are one source.
     """
 
     memory = TeamForeignKey(Memory, on_delete=models.CASCADE, related_name="evidence")
@@ -121,6 +130,8 @@ class Evidence(TenantModel):
     start = models.PositiveIntegerField(default=0)
     end = models.PositiveIntegerField(default=0)
     quote = models.TextField(blank=True, default="")
+    trace_digest = models.CharField(max_length=64, blank=True, default="")
+    witness_id = models.UUIDField(null=True, blank=True)  # the agent whose own token sent the trace
     created_at = models.DateTimeField(default=timezone.now)
     removed_at = models.DateTimeField(null=True, blank=True)
 
