@@ -92,7 +92,7 @@ def look(page: Page, name: str) -> None:
         for colours in ("light", "dark"):
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=colours)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
             found = [hit["id"] for hit in Axe().run(page).response["violations"]]
             assert found == [], (name, width, colours)
             if PICTURES:

@@ -146,6 +146,7 @@ def test_a_whole_batch_by_keyboard(batch: ReviewBatch, bob: User, visit) -> None
     page = visit(bob)
     page.get_by_role("button", name="Start reviewing").press("Enter")
     heading(page, "Memory 1 of 6")
+    expect(page.locator("html")).to_have_attribute("data-keys", "on")  # the script listens now
     page.keyboard.press("a")
     heading(page, "Memory 2 of 6")
     expect(page.get_by_role("status").filter(has_text="Approved")).to_be_visible()
