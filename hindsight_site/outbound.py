@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from hindsight_site.refusals import FieldError, Invalid
+
 PRIVATE = "The address lies in a private or reserved network. Only public addresses are called."
 # NAT64, and the old ways of writing an IPv4 address as an IPv6 one.
 _CARRIES_IPV4 = tuple(map(ipaddress.ip_network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
@@ -78,9 +80,9 @@ def send(
     """
     until = time.monotonic() + timeout_seconds
     try:
-        with _connected(resolve(url), timeout_seconds) as connection, _closed_at(connection, until):
-            path = _parts(url).path
-            connection.request(method, path, body or None, {"User-Agent": "Hindsight", **(headers or {})})
+        target = resolve(url)
+        with _connected(target, timeout_seconds) as connection, _closed_at(connection, until):
+            connection.request(method, target.path, body or None, {"User-Agent": "Hindsight", **(headers or {})})
             answer = connection.getresponse()
             data = answer.read(max_bytes + 1)
             if time.monotonic() >= until:
@@ -108,6 +110,14 @@ def resolve(url: str) -> Target:
     if not settings.OUTBOUND_ALLOW_PRIVATE and not all(is_public(address) for address in addresses):
         raise NotAllowed(PRIVATE)
     return Target(parts.scheme, parts.host, parts.port, addresses[0], parts.path)
+
+
+def check_field(url: str, field: str) -> None:
+    """`check_url` for a field of a payload or a form. Raises `Invalid` that names it."""
+    try:
+        check_url(url)
+    except NotAllowed as error:
+        raise Invalid(str(error), errors=(FieldError(field, str(error)),)) from None
 
 
 def _is_literal(host: str) -> bool:

@@ -21,10 +21,12 @@ class AskerGone(Exception):
     """The token behind a run does not stand any more; the message says why, in words safe to show."""
 
 
-def check_claim(claim: Claim) -> None:
-    """Raise `AskerGone` when the run that was claimed is nobody's any more."""
+def checked(claim: Claim) -> Reflection:
+    """Return the run that was claimed. Raises `AskerGone` when it is nobody's any more."""
     with team_transaction(claim.team):
-        check(Reflection.objects.of(claim.team).get(pk=claim.row_id))
+        run = Reflection.objects.of(claim.team).get(pk=claim.row_id)
+        check(run)
+        return run
 
 
 def check(reflection: Reflection) -> None:

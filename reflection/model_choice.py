@@ -139,9 +139,6 @@ def _key(own: TeamModel) -> str:
 
 
 def _check(own: TeamModel) -> None:
-    try:
-        outbound.check_url(own.base_url)
-    except outbound.NotAllowed as error:
-        raise Invalid(str(error), errors=(FieldError("base_url", str(error)),)) from None
+    outbound.check_field(own.base_url, "base_url")
     if not own.model.strip():
         raise Invalid("model must not be empty.", errors=(FieldError("model", "must not be empty.", "required"),))

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from hindsight_site.accounts import permissions
 from hindsight_site.accounts.audit import person
+from hindsight_site.accounts.forms import add_refusal
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Refused
 from reflection import model_choice
@@ -73,8 +74,7 @@ def _saved(request: TeamRequest, form: ModelForm) -> bool:
     try:
         model_choice.set_model(team=request.team, by=person(request.user), **fields)
     except Refused as refusal:
-        named = {error.field for error in refusal.errors} & set(form.fields)
-        form.add_error(next(iter(named), None), refusal.message)
+        add_refusal(form, refusal)
         return False
     return True
 

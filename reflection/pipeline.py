@@ -78,10 +78,10 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
         return ""
     try:
         with lease.kept(claim):
-            asker.check_claim(claim)
-            if looking.is_across(claim):
-                return looking.look(claim)
-            material = _read(claim)
+            run = asker.checked(claim)
+            if run.trace_id is None:
+                return looking.look(claim, run)
+            material = _read(claim, run)
             distilled = _distil(claim, material)
             judged, refused = _judge(material, distilled)
             return _finish(claim, material, distilled, judged, refused)
@@ -100,7 +100,7 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
         return ending.fail(claim, f"Unexpected {type(error).__name__}; see the log.", retryable=True)
 
 
-def _read(claim: Claim) -> Material:
+def _read(claim: Claim, run: Reflection) -> Material:
     with team_transaction(claim.team):
         trace = Trace.objects.of(claim.team).select_related("agent", "token").get(reflections=claim.row_id)
         prepared = prepare.prepare(trace_form(trace), _recalled_texts(claim.team, trace))
@@ -109,7 +109,7 @@ def _read(claim: Claim) -> Material:
         )
         endpoint = model_choice.endpoint_of(claim.team)
         by_rules = model_choice.must_do_without(claim.team, endpoint)
-        known = _known(claim, trace) if endpoint is not None and not by_rules else ()
+        known = _known(claim.team, run.scope_id, trace) if endpoint is not None and not by_rules else ()
         return Material(trace, prepared, known, written.count(), endpoint, by_rules)
 
 
@@ -130,12 +130,11 @@ def _recalled_texts(team: Team, trace: Trace) -> tuple[str, ...]:
     return tuple(hits.order_by("-id").values_list("memory__content", flat=True)[:100])
 
 
-def _known(claim: Claim, trace: Trace) -> tuple[Known, ...]:
+def _known(team: Team, scope_id: uuid.UUID, trace: Trace) -> tuple[Known, ...]:
     """The live memories nearest to the task: a model is told, so that it does not repeat them."""
-    scope_id = Reflection.objects.of(claim.team).get(pk=claim.row_id).scope_id
     query = indexing.embed_query(trace.task)
-    nearest = indexing.nearest(claim.team, [scope_id], query, limit=5)
-    found = Memory.objects.of(claim.team).in_bulk([hit.memory_id for hit in nearest])
+    nearest = indexing.nearest(team, [scope_id], query, limit=5)
+    found = Memory.objects.of(team).in_bulk([hit.memory_id for hit in nearest])
     return tuple(Known(memory.pk, memory.content) for memory in found.values() if memory.status in LIVE)
 
 

@@ -18,6 +18,12 @@ from hindsight_site.accounts.models import Team, User
 from hindsight_site.refusals import Refused
 
 
+def add_refusal(form: forms.Form, refusal: Refused) -> None:
+    """Show why a domain function said no: at the field that it names, else above the form."""
+    named = {error.field for error in refusal.errors} & set(form.fields)
+    form.add_error(next(iter(named), None), refusal.message)
+
+
 class LoginForm(AllauthLoginForm):
     """E-mail address and password."""
 

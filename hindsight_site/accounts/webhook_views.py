@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from hindsight_site import cursors
 from hindsight_site.accounts import permissions
 from hindsight_site.accounts.audit import Actor, person
+from hindsight_site.accounts.forms import add_refusal
 from hindsight_site.accounts.models import Webhook, WebhookDelivery
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.accounts.webhooks import actions, delivering
@@ -47,8 +48,7 @@ def webhooks_page(request: TeamRequest) -> HttpResponse:
         try:
             webhook, secret = actions.create_webhook(team=request.team, by=person(request.user), **form.cleaned_data)
         except Refused as refusal:
-            named = {error.field for error in refusal.errors} & set(form.fields)
-            form.add_error(next(iter(named), None), refusal.message)
+            add_refusal(form, refusal)
         else:
             return _once(request, webhook, secret)
     rows = Webhook.objects.of(request.team).order_by("-created_at", "-pk")

@@ -9,6 +9,7 @@ from hindsight_site.accounts.api import jobs
 from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.accounts.tenancy import team_transaction
+from hindsight_site.api.waiting import MAX_WAIT_SECONDS
 from hindsight_site.mcp import schemas as s
 from hindsight_site.mcp.tool import Output, Tool
 from hindsight_site.refusals import NotFound
@@ -16,7 +17,7 @@ from reflection.api import reflections
 from reflection.drafts import bad
 from reflection.enums import REFLECTION_OPEN
 
-LONGEST = reflections.MAX_WAIT_SECONDS
+LONGEST = MAX_WAIT_SECONDS
 
 
 def status(caller: Caller, wanted: dict[str, Any]) -> Output:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memories.enums import FailureClass, Tier, Trust
-from memories.models import Memory
+from memories.models import Evidence, Memory
 from memories.sources import source_of
 
 
@@ -25,6 +25,21 @@ class EvidenceDraft:
     quote: str
     trace_digest: str = ""
     witness_id: uuid.UUID | None = None  # the agent whose own token sent the trace
+
+    @classmethod
+    def of(cls, row: Evidence) -> EvidenceDraft:
+        """The draft of a quote that stands beside another memory already."""
+        return cls(
+            trace_id=row.trace_id,
+            step_id=row.step_id,
+            step_sequence=row.step_sequence,
+            role=row.role,
+            start=row.start,
+            end=row.end,
+            quote=row.quote,
+            trace_digest=row.trace_digest,
+            witness_id=row.witness_id,
+        )
 
     @property
     def source(self) -> str:

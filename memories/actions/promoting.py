@@ -151,23 +151,11 @@ def _draft(team: Team, memory: Memory) -> Draft:
         distiller=memory.distiller,
         model=memory.model,
         prompt_version=memory.prompt_version,
-        evidence=tuple(_quote(row, mask) for row in quotes.order_by("created_at")),
+        evidence=tuple(
+            replace(EvidenceDraft.of(row), quote=mask_text(row.quote, mask)) for row in quotes.order_by("created_at")
+        ),
     )
     return replace(draft, quarantine_reason=planted({name: getattr(draft, name) for name in SCREENED}))
-
-
-def _quote(row: Evidence, mask: MaskState) -> EvidenceDraft:
-    return EvidenceDraft(
-        trace_id=row.trace_id,
-        step_id=row.step_id,
-        step_sequence=row.step_sequence,
-        role=row.role,
-        start=row.start,
-        end=row.end,
-        quote=mask_text(row.quote, mask),
-        trace_digest=row.trace_digest,
-        witness_id=row.witness_id,
-    )
 
 
 def _carry_over(team: Team, memory: Memory, copy: Memory) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -11,15 +10,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.accounts.permissions import check_whole_team
 from hindsight_site.api.fields import ObjectField
 from hindsight_site.api.views import TokenView, expected_revision, page, read_input
-from memories import actions, policy_table, queries, team_policy
+from memories import actions, policy_table, team_policy
 from memories.actions.policy import DEFAULTS, wanted
 from memories.enums import Rule
-from memories.lifecycle.preview import Preview, preview
+from memories.lifecycle.preview import preview
 from memories.models import PolicyVersion, SweepRun
 from memories.policy_rows import GROUPS
 from memories.policy_table import PRESETS
@@ -179,17 +177,7 @@ class PreviewView(TokenView):
         body = read_input(PreviewIn, request.data or {})
         values = wanted(team_policy.current(caller.team), body["values"], body["preset"])
         found = preview(team=caller.team, life=policy_table.policy_of(values).life, now=timezone.now())
-        return Response({**asdict(found), "changes": found.changes, "effects": _effects(caller, found)})
-
-
-def _effects(caller: Caller, found: Preview) -> list[dict[str, Any]]:
-    """The effects, with those examples that the caller may see."""
-    wanted_ids = [example.memory for effect in found.effects for example in effect.examples]
-    seen = set(queries.visible(caller.team, caller.agent).filter(pk__in=wanted_ids).values_list("pk", flat=True))
-    return [
-        {**asdict(effect), "examples": [asdict(one) for one in effect.examples if one.memory in seen]}
-        for effect in found.effects
-    ]
+        return Response({**asdict(found), "changes": found.changes})
 
 
 class RestoreView(TokenView):

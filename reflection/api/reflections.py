@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
 from django.utils.decorators import method_decorator
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import TokenScope
-from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.api.idempotency import idempotent
-from hindsight_site.api.pagination import read_whole
 from hindsight_site.api.views import TokenView, page, read_input
+from hindsight_site.api.waiting import WAIT, until_ended, wait_seconds
 from hindsight_site.refusals import NotFound
 from memories import queries, scopes
 from memories.enums import Status
@@ -30,13 +28,7 @@ from reflection.drafts import bad
 from reflection.enums import REFLECTION_OPEN
 from reflection.models import Reflection
 
-MAX_WAIT_SECONDS = 20
 LOOK_EVERY_SECONDS = 0.1
-WAIT = OpenApiParameter(
-    "wait",
-    {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS, "default": 0},
-    description="Seconds to wait for an end state.",
-)
 
 
 def own_reflections(caller: Caller) -> Any:
@@ -116,17 +108,18 @@ class ReflectionView(TokenView):
 
 def awaited(caller: Caller, reflection_id: uuid.UUID, seconds: float) -> dict[str, Any]:
     """Return a reflection when it has ended, or as it stands after `seconds`. Call outside a transaction."""
-    until = time.monotonic() + seconds
-    while True:
-        with team_transaction(caller.team):
-            reflection = own_reflections(caller).filter(pk=reflection_id).first()
-            if reflection is None:
-                raise NotFound("There is no such reflection.", code="reflection_not_found")
-            if reflection.status not in REFLECTION_OPEN or time.monotonic() >= until:
-                return forms.ReflectionOut(reflection).data
-        time.sleep(LOOK_EVERY_SECONDS)
+    return until_ended(
+        caller.team,
+        lambda: _find(caller, reflection_id),
+        lambda reflection: reflection.status in REFLECTION_OPEN,
+        lambda reflection: forms.ReflectionOut(reflection).data,
+        seconds=seconds,
+        every=LOOK_EVERY_SECONDS,
+    )
 
 
-def wait_seconds(request: Request) -> int:
-    """The `wait` parameter: 0..20 seconds."""
-    return read_whole(request, "wait", default=0, low=0, high=MAX_WAIT_SECONDS)
+def _find(caller: Caller, reflection_id: uuid.UUID) -> Reflection:
+    reflection = own_reflections(caller).filter(pk=reflection_id).first()
+    if reflection is None:
+        raise NotFound("There is no such reflection.", code="reflection_not_found")
+    return reflection

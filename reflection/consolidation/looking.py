@@ -26,25 +26,18 @@ from reflection.models import Reflection, ReflectionResult
 ACTOR = system("consolidation")
 MOST_NEW = 5  # memories that one look may add
 MOST_QUOTES = 3  # of each cited episode's evidence
-_TRUST = (Trust.EXTERNAL, Trust.AGENT)  # what comes out is never trusted above an agent's own word
 _NOT_TWICE = f"fewer than {INDEPENDENT} independent traces show it"
 
 Refusals = list[dict[str, str]]
 
 
-def is_across(claim: Claim) -> bool:
-    """Whether the run looks across episodes rather than back at one trace."""
-    with team_transaction(claim.team):
-        return Reflection.objects.of(claim.team).filter(pk=claim.row_id, trace=None).exists()
-
-
-def look(claim: Claim) -> str:
-    """Look across the episodes of a claimed reflection; return the state it ended in.
+def look(claim: Claim, run: Reflection) -> str:
+    """Look across the episodes of a claimed run; return the state it ended in.
 
     Raises `LeaseLost`, `DistillError` or `OverQuota`: the caller ends the run.
     """
     with team_transaction(claim.team):
-        gathered = gather(Reflection.objects.of(claim.team).get(pk=claim.row_id))
+        gathered = gather(run)
         endpoint = model_choice.endpoint_of(claim.team)
         by_rules = model_choice.must_do_without(claim.team, endpoint)
     distilled = _distil(claim, gathered, None if by_rules else endpoint)
@@ -123,7 +116,8 @@ def _draft(gathered: Gathered, distilled: Distilled, candidate: Candidate) -> Dr
         tier=candidate.tier,
         structure=dict(candidate.structure),
         confidence=candidate.confidence,
-        trust=_TRUST[all(source.trust != Trust.EXTERNAL for source in sources)],
+        # Never trusted above an agent's own word.
+        trust=Trust.EXTERNAL if any(source.trust == Trust.EXTERNAL for source in sources) else Trust.AGENT,
         tags=candidate.tags,
         failure_class=candidate.failure_class,
         source="consolidation",
@@ -137,14 +131,8 @@ def _draft(gathered: Gathered, distilled: Distilled, candidate: Candidate) -> Dr
 
 
 def _evidence(gathered: Gathered, source: Memory) -> list[EvidenceDraft]:
-    return [
-        EvidenceDraft(
-            row.trace_id, row.step_id, row.step_sequence, row.role, row.start, row.end, row.quote, row.trace_digest,
-            row.witness_id,
-        )
-        for row in gathered.evidence[source.pk][:MOST_QUOTES]
-        if row.trace_id and row.step_id
-    ]  # fmt: skip
+    rows = gathered.evidence[source.pk][:MOST_QUOTES]
+    return [EvidenceDraft.of(row) for row in rows if row.trace_id and row.step_id]
 
 
 def _make_lasting(reflection: Reflection, gathered: Gathered) -> list[ReflectionResult]:

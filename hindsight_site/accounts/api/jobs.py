@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.decorators import method_decorator
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,19 +18,12 @@ from hindsight_site.accounts.enums import JobKind, JobStatus, TokenScope
 from hindsight_site.accounts.jobs import actions, queries
 from hindsight_site.accounts.jobs.estimates import estimate
 from hindsight_site.accounts.jobs.models import Job
-from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.api.fields import ObjectField
 from hindsight_site.api.idempotency import idempotent
-from hindsight_site.api.pagination import read_whole
 from hindsight_site.api.views import TokenView, page, read_input
+from hindsight_site.api.waiting import WAIT, until_ended, wait_seconds
 
-MAX_WAIT_SECONDS = 20
 LOOK_EVERY_SECONDS = 0.2
-WAIT = OpenApiParameter(
-    "wait",
-    {"type": "integer", "minimum": 0, "maximum": MAX_WAIT_SECONDS, "default": 0},
-    description="Seconds to wait for an end state.",
-)
 
 
 class ProgressOut(serializers.Serializer):
@@ -94,20 +86,19 @@ class JobView(TokenView):
     @extend_schema(operation_id="jobs_read", parameters=[WAIT], responses=JobOut)
     def get(self, request: Request, job_id: uuid.UUID) -> Response:
         """One job: how far it is, and what it did."""
-        caller = self.caller(request)
-        wait = read_whole(request, "wait", default=0, low=0, high=MAX_WAIT_SECONDS)
-        return Response(awaited(caller, job_id, wait))
+        return Response(awaited(self.caller(request), job_id, wait_seconds(request)))
 
 
 def awaited(caller: Caller, job_id: uuid.UUID, seconds: float) -> dict[str, Any]:
     """Return a job when it has ended, or as it stands after `seconds`. Call outside a transaction."""
-    until = time.monotonic() + seconds
-    while True:
-        with team_transaction(caller.team):
-            job = queries.get(caller.team, caller.agent, job_id)
-            if not job.is_open or time.monotonic() >= until:
-                return JobOut(job).data
-        time.sleep(LOOK_EVERY_SECONDS)
+    return until_ended(
+        caller.team,
+        lambda: queries.get(caller.team, caller.agent, job_id),
+        lambda job: job.is_open,
+        lambda job: JobOut(job).data,
+        seconds=seconds,
+        every=LOOK_EVERY_SECONDS,
+    )
 
 
 class CancelView(TokenView):

@@ -108,10 +108,7 @@ def redeliver(*, team: Team, by: Actor, delivery: WebhookDelivery) -> WebhookDel
 
 
 def _check(url: str, events: Collection[str]) -> None:
-    try:
-        outbound.check_url(url)
-    except outbound.NotAllowed as error:
-        raise Invalid(str(error), errors=(FieldError("url", str(error)),)) from None
+    outbound.check_field(url, "url")
     unknown = sorted(set(events) - {event.value for event in OFFERED})
     if unknown or not events:
         message = f"must name some of: {', '.join(event.value for event in OFFERED)}."
