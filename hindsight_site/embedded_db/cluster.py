@@ -72,8 +72,7 @@ def create(folder: Folder, tree: Tree, account: Account, connection: Connection)
     Everything is done on a server without a port, in a folder that is renamed at the end: whoever is killed
     on the way leaves only that folder, which the next one removes. Raises EmbeddedDatabaseError.
     """
-    for leftover in folder.root.glob(f"{_NEW}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    _remove_unfinished(folder)
     new = Path(tempfile.mkdtemp(prefix=_NEW, dir=folder.root))
     try:
         own(account, new)
@@ -85,7 +84,14 @@ def create(folder: Folder, tree: Tree, account: Account, connection: Connection)
         new.rename(folder.database)
         _sync_folder(folder.root)
     finally:
-        shutil.rmtree(new, ignore_errors=True)
+        # Anew: the programs of a starter that was killed may have written on while theirs was being removed.
+        _remove_unfinished(folder)
+
+
+def _remove_unfinished(folder: Folder) -> None:
+    """Remove every database whose creation was cut short. Call with the folder's lock held."""
+    for unfinished in folder.root.glob(f"{_NEW}*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def check_version(folder: Folder, tree: Tree) -> None:
