@@ -23,6 +23,15 @@ def hear_complaints(page: Page, complaints: list[str], *, but: str = "") -> None
     page.on("console", listen)
 
 
+def fits(page: Page) -> None:
+    """Nothing on the page is wider than its window.
+
+    It is asked again until it holds: a page that was just followed to may not have a document yet.
+    """
+    page.wait_for_load_state("load")
+    page.wait_for_function("document.documentElement?.scrollWidth <= innerWidth", timeout=5_000)
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     # Playwright keeps an event loop in this thread; the database is used beside it, never inside it.

@@ -24,7 +24,7 @@ from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.tenancy import team_transaction
 from tests import factories
-from tests.browser.conftest import CHROMIUM, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits, hear_complaints
 
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
 SIZES = {"wide": (1280, 800), "small": (360, 740)}
@@ -79,7 +79,7 @@ def log_in(page: Page, user: User) -> None:
 
 def check(page: Page, name: str) -> None:
     """Nothing sticks out to the right, nobody is shut out; keep a picture when asked to."""
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} scrolls sideways"
+    fits(page)
     found = Axe().run(page)
     assert found.violations_count == 0, f"{name}: {found.generate_report()}"
     if os.environ.get("HINDSIGHT_SCREENSHOTS"):

@@ -15,13 +15,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from hindsight_site.accounts.models import Membership
 from hindsight_site.accounts.tenancy import team_transaction
 from tests import factories
 from tests.accounts.oauth_steps import question, registered
-from tests.browser.conftest import CHROMIUM
+from tests.browser.conftest import CHROMIUM, fits
 from tests.factories import PASSWORD
 
 pytestmark = [
@@ -92,7 +92,7 @@ def look(page: Page, name: str) -> None:
         for colours in ("light", "dark"):
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=colours)
-            page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
+            fits(page)
             found = [hit["id"] for hit in Axe().run(page).response["violations"]]
             assert found == [], (name, width, colours)
             if PICTURES:
@@ -110,7 +110,7 @@ def test_allowing_leads_back_to_the_client(page, complaints, callback, agent, ot
     page.get_by_label("Team").select_option(label="Rival")
     page.get_by_role("button", name="Choose this team").click()
     page.get_by_role("heading", name="work with Rival?").wait_for()
-    assert page.get_by_text("what your role may not give").count() == 1
+    expect(page.get_by_text("what your role may not give")).to_have_count(1)
     look(page, "authorize-viewer")
     page.get_by_label("Team").select_option(label="Acme")
     page.get_by_role("button", name="Choose this team").press("Enter")
@@ -131,7 +131,7 @@ def test_the_lists_of_connected_clients(page, agent, alice, bob) -> None:
     page.get_by_role("heading", name="Connected clients").wait_for()
     look(page, "account")
     page.goto("/team/tokens/")
-    assert page.get_by_text("by bob@acme.test").count() == 1
+    expect(page.get_by_text("by bob@acme.test")).to_have_count(1)
     look(page, "team-tokens")
     page.locator("summary", has_text="Disconnect").first.click()
     page.get_by_role("button", name="Disconnect A client").click()

@@ -21,7 +21,7 @@ from memories import actions, scopes
 from memories.actions import Draft
 from memories.enums import Kind, Status
 from memories.models import Memory, Relation
-from tests.browser.conftest import CHROMIUM
+from tests.browser.conftest import CHROMIUM, fits
 from tests.memories.judging import DO, DONT, fresh, say
 
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
@@ -113,7 +113,7 @@ def test_a_conflict_is_settled_and_reopened_by_keyboard(conflict: Relation, bob:
 def test_both_are_true_without_scripts_on_a_phone(conflict: Relation, bob: User, visit) -> None:
     phone = {"width": 360, "height": 740}
     page = visit(bob, "/conflicts/", java_script_enabled=False, viewport=phone, has_touch=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    fits(page)
     card = page.locator(f"#conflict-{conflict.pk}")
     card.get_by_text("Both are true…").click()
     card.get_by_label("When does each of them hold?").fill("15 minutes for guests")
@@ -144,7 +144,7 @@ def test_axe_finds_nothing(conflict: Relation, held: Memory, bob: User, visit, s
         page = visit(bob, path, color_scheme=scheme, viewport={"width": width, "height": 900})
         found = Axe().run(page).response["violations"]
         assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        fits(page)
         keep(page, f"{name}-{size}-{scheme}")
 
 

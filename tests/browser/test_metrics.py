@@ -22,7 +22,7 @@ from memories.models import Memory
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.weeks import week_of
 from tests import factories
-from tests.browser.conftest import CHROMIUM, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits, hear_complaints
 
 pytestmark = [
     pytest.mark.browser,
@@ -105,7 +105,7 @@ def is_readable(page: Page) -> None:
     """Axe finds nothing serious, and nothing is wider than the window."""
     found = Axe().run(page).response["violations"]
     assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], found
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    fits(page)
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

@@ -21,7 +21,7 @@ from hindsight_site.accounts.tenancy import team_transaction
 from memories.actions import revise
 from memories.models import Memory
 from tests import factories
-from tests.browser.conftest import CHROMIUM, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits, hear_complaints
 
 pytestmark = [
     pytest.mark.browser,
@@ -116,7 +116,7 @@ def test_the_audit_reads_well(alice, team, agent, visit, width, scheme) -> None:
     expect(page.get_by_role("heading", level=1, name="Audit")).to_be_visible()
     page.get_by_text("Details").first.click()
     keep(page, f"audit-{width}-{scheme}")
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    fits(page)
     found = Axe().run(page)
     assert found.response["violations"] == [], found.generate_report()
     page.get_by_label("Its id").fill(str(memory.pk))
@@ -140,11 +140,12 @@ def test_receipts_read_well(alice, team, agent, visit, width, scheme) -> None:
         revise(team=team, by=SYSTEM, memory=Memory.objects.get(pk=memory.pk), content="Ask for the name first.")
     page = visit(alice, "/recalls/", viewport={"width": width, "height": 800}, color_scheme=scheme)
     for name in ("recalls", "receipt"):
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        fits(page)
         violations = Axe().run(page)
         assert violations.response["violations"] == [], violations.generate_report()
         keep(page, f"{name}-{width}-{scheme}")
         if name == "recalls":
             page.get_by_role("link", name="how do I look for a booking?").click()
+            expect(page).to_have_url(re.compile(r"/recalls/[0-9a-f-]+/"))
     page.get_by_role("link", name="revision 1").first.click()
     expect(page).to_have_url(re.compile(r"/memories/[0-9a-f-]+/"))
