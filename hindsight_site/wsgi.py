@@ -8,6 +8,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "hindsight_site.settings")
 application = get_wsgi_application()
 
 import hindsight_site.mcp.endpoint  # noqa: E402, F401 - loaded before the fork, too
+import hindsight_site.mcp.hindsight  # noqa: E402, F401
 from memories.embeddings import warm_up  # noqa: E402 - needs the settings above
 
 warm_up()

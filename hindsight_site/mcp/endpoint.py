@@ -1,4 +1,4 @@
-"""`/mcp`: streamable HTTP without sessions, answered in JSON.
+"""Streamable HTTP without sessions, answered in JSON, or as a stream where a tool says how far it is.
 
 What is checked, in this order: origin, method, token and its rate limit, size, JSON, envelope and headers, scope;
 then the method runs. Every refusal is a JSON-RPC error, whatever its status: the SDKs hide any other body.
@@ -6,24 +6,21 @@ then the method runs. Every refusal is a JSON-RPC error, whatever its status: th
 
 from __future__ import annotations
 
-import json
-import logging
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from mcp_types import RequestId, jsonrpc
 
-from hindsight_site.mcp import authorise, methods, protocol
+from hindsight_site.mcp import authorise, methods, protocol, replies, stream
 from hindsight_site.mcp.errors import NOT_ALLOWED, STATUS_OF, Fault
-from hindsight_site.middleware import current_request_id
+from hindsight_site.mcp.offer import Offer
 
-logger = logging.getLogger(__name__)
 JSON = "application/json"
 
 
-def endpoint(request: HttpRequest) -> HttpResponse:
-    """Answer one message."""
+def endpoint(request: HttpRequest, offer: Offer) -> HttpResponseBase:
+    """Answer one message about what is on offer."""
     headers: dict[str, str] = {}
     body: Any = None
     message: protocol.Request | None = None
@@ -36,15 +33,18 @@ def endpoint(request: HttpRequest) -> HttpResponse:
         message = protocol.read(body, {name.lower(): value for name, value in request.headers.items()})
         if message is None:
             return HttpResponse(status=202, headers=headers)
-        result = methods.answer(caller, message)
-        return _respond({"jsonrpc": "2.0", "id": message.id, "result": result}, 200, headers)
+        steps = methods.answer(offer, caller, message)
+        if not stream.is_taken(request):
+            return _respond(replies.result(message.id, stream.finished(steps)), 200, headers)
+        try:
+            first = next(steps)
+        except StopIteration as end:
+            return _respond(replies.result(message.id, end.value), 200, headers)
+        return stream.respond(first, steps, message.id, headers)
     except Fault as fault:
         return _refuse(fault, protocol.id_in(body), message is None or message.is_modern, headers)
     except Exception:
-        # Never the text of an unexpected error: it can hold what was sent.
-        logger.exception("unhandled error in the MCP endpoint")
-        ours = Fault(jsonrpc.INTERNAL_ERROR, "Something went wrong here. Quote the request id to us.", status=500)
-        return _refuse(ours, protocol.id_in(body), True, headers)
+        return _refuse(replies.unexpected(), protocol.id_in(body), True, headers)
 
 
 def _check_method(request: HttpRequest) -> None:
@@ -69,13 +69,10 @@ def _body(request: HttpRequest) -> bytes:
 def _refuse(fault: Fault, ident: RequestId | None, by_code: bool, headers: dict[str, str]) -> HttpResponse:
     """Answer with an error. `by_code`: its status follows from its code, as it does from 2026-07-28 on."""
     status = fault.status or (STATUS_OF.get(fault.code, 200) if by_code else 200)
-    data = {**fault.data, "request_id": current_request_id.get()}
-    error = {"code": fault.code, "message": fault.message, "data": data}
-    return _respond({"jsonrpc": "2.0", "id": ident, "error": error}, status, {**headers, **fault.headers})
+    return _respond(replies.error(ident, fault), status, {**headers, **fault.headers})
 
 
-def _respond(body: dict[str, Any], status: int, headers: dict[str, str]) -> HttpResponse:
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    answer = HttpResponse(text.encode("utf-8", "replace"), status=status, content_type=JSON, headers=headers)
+def _respond(body: bytes, status: int, headers: dict[str, str]) -> HttpResponse:
+    answer = HttpResponse(body, status=status, content_type=JSON, headers=headers)
     answer["Cache-Control"] = "no-store"
     return answer

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import mcp_types as types
 
-from hindsight_site.mcp.errors import invalid_params
+from hindsight_site.accounts.authentication import Caller
+from hindsight_site.api.parsers import clean
+from hindsight_site.mcp.errors import Fault, invalid_params
 
 BEFORE, AFTER = "hindsight_before_task", "hindsight_after_task"
 TASK = types.PromptArgument(name="task", title="Task", description="What is to be done.", required=False)
 OUTCOME = types.PromptArgument(
     name="outcome", title="Outcome", description="succeeded, failed or interrupted.", required=False
 )
+OUTCOMES = ("succeeded", "failed", "interrupted")
 LISTED = [
     types.Prompt(
         name=BEFORE,
@@ -47,13 +51,31 @@ Lessons are drawn in the background; there is no need to wait for them.\
 """
 
 
-def get(name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """Return a prompt with its arguments put in. Raises `Fault`."""
-    known = {prompt.name: prompt for prompt in LISTED}
-    if name not in known:
-        raise invalid_params(f"Unknown prompt: {name[:100]}. There are: {', '.join(known)}.")
+KNOWN = {prompt.name: prompt for prompt in LISTED}
+
+
+def get(caller: Caller, params: Mapping[str, Any]) -> types.GetPromptResult:
+    """Return a prompt with its arguments put in. Raises `Fault`, and `Invalid` for text that is none."""
+    name = params["name"]
+    if name not in KNOWN:
+        raise _unknown(name)
+    arguments = clean(params.get("arguments") or {}, "arguments")
     task = f" with this task: {arguments['task']}" if arguments.get("task") else ""
     outcome = f" ({arguments['outcome']})" if arguments.get("outcome") else ""
     text = BEFORE_TEXT.format(task=task) if name == BEFORE else AFTER_TEXT.format(task=task, outcome=outcome)
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-    return types.GetPromptResult(description=known[name].description, messages=[message])
+    return types.GetPromptResult(description=KNOWN[name].description, messages=[message])
+
+
+def complete(caller: Caller, params: Mapping[str, Any]) -> types.Completion:
+    """What an argument's value, of which a person has typed the beginning, can become. Raises `Fault`."""
+    ref, argument = params["ref"], params["argument"]
+    if ref["type"] == "ref/prompt" and ref["name"] not in KNOWN:
+        raise _unknown(ref["name"])
+    choices = OUTCOMES if ref["type"] == "ref/prompt" and argument["name"] == "outcome" else ()
+    values = [choice for choice in choices if choice.startswith(argument["value"].strip().lower())]
+    return types.Completion(values=values, total=len(values), has_more=False)
+
+
+def _unknown(name: str) -> Fault:
+    return invalid_params(f"Unknown prompt: {name[:100]}. There are: {', '.join(KNOWN)}.")

@@ -57,6 +57,7 @@ def _written(memory: Memory, merged: bool) -> str:
 
 
 def forget(caller: Caller, wanted: dict[str, Any]) -> Output:
+    """Take a memory out of use. Why demoting takes no `review` here: docs/adr/0013."""
     action = _action(wanted)
     find = rest.deletable_memory if action == DELETE else rest.writable_memory
     memory = find(caller, s.ident(wanted.get("memory_id"), "memory_id"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,8 +12,11 @@ import mcp_types as types
 from django.conf import settings
 
 from hindsight_site.accounts.authentication import Caller
+from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.accounts.tenancy import team_transaction
+from hindsight_site.api.parsers import clean
 from hindsight_site.mcp import bounds, recalling
+from hindsight_site.mcp.authorise import check_scope
 from hindsight_site.refusals import NotFound
 from memories import queries, scopes
 from memories.api.serializers import ScopeOut
@@ -48,8 +52,10 @@ TEMPLATES = [
 ]
 
 
-def read(caller: Caller, uri: str) -> types.ReadResourceResult:
-    """Return what is at an address, as JSON. Raises `NotFound`, for other teams' things too."""
+def read(caller: Caller, params: Mapping[str, Any]) -> types.ReadResourceResult:
+    """Return what is at an address, as JSON. Raises `Fault`; and `NotFound`, for other teams' things too."""
+    check_scope(caller, TokenScope.MEMORY_READ)
+    uri = clean(params["uri"], "uri")
     with team_transaction(caller.team):
         values = _found(caller, uri)
     values, cut = bounds.fit(values, settings.MCP_MAX_RESOURCE_BYTES)

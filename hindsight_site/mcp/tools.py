@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import mcp_types as types
@@ -22,7 +21,8 @@ from hindsight_site.api.parsers import clean
 from hindsight_site.mcp import bounds, forgiving, recalling, reflecting, remembering, waiting
 from hindsight_site.mcp.authorise import check_scope
 from hindsight_site.mcp.errors import invalid_params
-from hindsight_site.mcp.tool import Output, Tool
+from hindsight_site.mcp.offer import Steps
+from hindsight_site.mcp.tool import Output, Run, Tool, Waiting, Waits
 from hindsight_site.middleware import current_request_id
 from hindsight_site.problems import flatten, summary
 from hindsight_site.refusals import FieldError, NotFound, Refused
@@ -38,31 +38,29 @@ TABLE: dict[str, Tool] = {
 }  # fmt: skip
 
 
-@cache
-def listed() -> list[types.Tool]:
-    """All tools, as clients are shown them."""
-    return [
-        types.Tool(
-            name=tool.name,
+LISTED = [
+    types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=types.ToolAnnotations(
             title=tool.title,
-            description=tool.description,
-            input_schema=tool.input_schema,
-            output_schema=tool.output_schema,
-            annotations=types.ToolAnnotations(
-                title=tool.title,
-                read_only_hint=tool.reads_only,
-                destructive_hint=tool.destroys,
-                idempotent_hint=tool.repeatable,
-                open_world_hint=False,
-            ),
-        )
-        for tool in TABLE.values()
-    ]
+            read_only_hint=tool.reads_only,
+            destructive_hint=tool.destroys,
+            idempotent_hint=tool.repeatable,
+            open_world_hint=False,
+        ),
+    )
+    for tool in TABLE.values()
+]
 
 
-def call(caller: Caller, params: Mapping[str, Any]) -> types.CallToolResult:
+def call(caller: Caller, params: Mapping[str, Any]) -> Steps[types.CallToolResult]:
     """Run the tool that `params` name. What it refuses is a result that says what to do.
 
+    A tool that waits says how far it is, if the client gave a token for that.
     Raises `Fault` for a tool that there is not and for a scope that is lacking.
     """
     tool = TABLE.get(params["name"])
@@ -74,8 +72,13 @@ def call(caller: Caller, params: Mapping[str, Any]) -> types.CallToolResult:
         wanted, ignored = forgiving.read(given, tool.input_schema, tool.aliases)
         if tool.scope_of is not None:
             check_scope(caller, tool.scope_of(wanted))
-        key = wanted.pop("idempotency_key", None) or (params.get("_meta") or {}).get(KEY) or ""
-        return _result(tool, _run(tool, caller, wanted, str(key)), ignored)
+        meta = params.get("_meta") or {}
+        key = wanted.pop("idempotency_key", None) or meta.get(KEY) or ""
+        if isinstance(tool.run, Waits):
+            output = yield from _told(tool.run.begin(caller, wanted), meta.get("progressToken"))
+        else:
+            output = _run(tool, tool.run, caller, wanted, str(key))
+        return _result(tool, output, ignored)
     except Refused as refusal:
         return _refused(tool, refusal.message, refusal.code, refusal.errors, refusal)
     except ValidationError as error:
@@ -83,18 +86,31 @@ def call(caller: Caller, params: Mapping[str, Any]) -> types.CallToolResult:
         return _refused(tool, summary(errors), "invalid", errors)
 
 
-def _run(tool: Tool, caller: Caller, wanted: dict[str, Any], key: str) -> Output:
+def _told(work: Waiting, token: str | int | None) -> Steps[Output]:
+    """Pass on how far work is, if anybody wants to know."""
+    while True:
+        try:
+            progress = next(work)
+        except StopIteration as end:
+            return end.value
+        if token is not None:
+            yield types.ProgressNotification(
+                params=types.ProgressNotificationParams(
+                    progress_token=token, progress=progress.done, total=progress.total, message=progress.message
+                )
+            )
+
+
+def _run(tool: Tool, run: Run, caller: Caller, wanted: dict[str, Any], key: str) -> Output:
     """Run a tool in one transaction, or have it answer again what it answered to the same key."""
-    if tool.waits:
-        return tool.run(caller, wanted)
     with team_transaction(caller.team):
         if not key or tool.reads_only:
-            return tool.run(caller, wanted)
+            return run(caller, wanted)
         digest = idempotency.digest_of(f"mcp {tool.name}", wanted)
         if stored := idempotency.find(caller, key, digest):
             kept: Any = stored.body
             return Output(kept["values"], kept["text"])
-        output = tool.run(caller, wanted)
+        output = run(caller, wanted)
         body = {"values": output.values, "text": output.text}
         idempotency.keep(caller, key, digest, status_code=200, body=body)
         return output

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from hindsight_site.accounts.api import jobs
 from hindsight_site.accounts.authentication import Caller
-from hindsight_site.accounts.enums import TokenScope
+from hindsight_site.accounts.enums import JOB_OPEN, TokenScope
 from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.api.waiting import MAX_WAIT_SECONDS
 from hindsight_site.mcp import schemas as s
-from hindsight_site.mcp.tool import Output, Tool
+from hindsight_site.mcp.tool import Output, Progress, Tool, Waiting, Waits
 from hindsight_site.refusals import NotFound
 from reflection.api import reflections
 from reflection.drafts import bad
 from reflection.enums import REFLECTION_OPEN
 
 LONGEST = MAX_WAIT_SECONDS
+TELL_EVERY_SECONDS = 2.0
+OPEN = {*REFLECTION_OPEN, *JOB_OPEN}
+Look = Callable[[Caller, uuid.UUID, float], Output]
 
 
-def status(caller: Caller, wanted: dict[str, Any]) -> Output:
-    """The state of a reflection; of the newest one of a trace, whose id will do; or of a job."""
+def status(caller: Caller, wanted: dict[str, Any]) -> Waiting:
+    """The state of a reflection; of the newest one of a trace, whose id will do; or of a job.
+
+    While it waits it says every other second what it waits for: a client sees that the line stands, and one that
+    has hung up is noticed.
+    """
     ident, seconds = s.ident(wanted.get("id"), "id"), _seconds(wanted.get("wait_seconds", 0))
+    until = time.monotonic() + seconds
+    look, output = _found(caller, ident, min(seconds, TELL_EVERY_SECONDS))
+    while output.values["status"] in OPEN and (left := until - time.monotonic()) > 0:
+        yield Progress(round(seconds - left, 1), seconds, output.text.partition("\n")[0])
+        output = look(caller, ident, min(left, TELL_EVERY_SECONDS))
+    return output
+
+
+def _found(caller: Caller, ident: uuid.UUID, seconds: float) -> tuple[Look, Output]:
+    """What can tell of the thing with this id, and what it tells at first. Raises `NotFound`."""
     for look in (_reflection, _of_trace, _job):
         try:
-            return look(caller, ident, seconds)
+            return look, look(caller, ident, seconds)
         except NotFound:
             continue
     raise NotFound("There is no such reflection or job, and no trace with this id that was looked back at.")
@@ -84,8 +103,7 @@ STATUS = Tool(
         "it goes on by itself."
     ),
     scope=TokenScope.MEMORY_READ,
-    run=status,
-    waits=True,
+    run=Waits(status),
     input_schema=s.arguments(
         {
             "id": s.text("The id of a reflection; of a trace, for its newest reflection; or of a job."),

@@ -59,6 +59,7 @@ Approve = verb_view(
     forms.Verb,
     "True and worth recalling: raises confidence, clears flags.",
 )
+# hindsight_forget takes memory:write for the same: docs/adr/0013.
 Demote = verb_view(
     "demote",
     actions.demote,

@@ -340,7 +340,7 @@ def test_initialize(mcp, asked, given) -> None:
     result = answer.json()["result"]
     assert result["protocolVersion"] == given
     assert result["serverInfo"]["name"] == "hindsight"
-    assert set(result["capabilities"]) == {"tools", "resources", "prompts"}
+    assert set(result["capabilities"]) == {"tools", "resources", "prompts", "completions"}
     assert "hindsight_recall" in result["instructions"]
 
 

@@ -22,7 +22,11 @@ from reflection.models import Reflection, Step
 from tests import factories
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+# What wants other libraries than ours has a place of its own, filled by `make test`.
+LANGCHAIN = ROOT / ".venv-examples" / "bin" / "python"
+FILL = "run: sh .ci/venv docs/examples/langchain/requirements.txt .venv-examples"
 TASK = "Export the invoices of March 2026"
 
 
@@ -68,9 +72,9 @@ def model() -> Iterator[str]:
     thread.join()
 
 
-def run(name: str, **environment: str) -> str:
+def run(name: str, python: Path | str = sys.executable, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name), TASK],
+        [str(python), str(EXAMPLES / name), TASK],
         capture_output=True, text=True, timeout=90, env={**os.environ, **environment}, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -92,14 +96,35 @@ def test_the_samples_of_page_and_manual(live_server, settings, agent) -> None:
         assert done.stdout.startswith("No match"), done.stderr[-3000:]
 
 
-def test_an_agent_that_learns(live_server, settings, agent, model) -> None:
+def test_the_smallest_program(live_server, settings, agent) -> None:
+    settings.SITE_URL = live_server.url
+    secret = factories.token(agent.team, agent, ["memory:read", "memory:write", "trace:write"])
+    said = run("mcp_plain.py", HINDSIGHT_URL=live_server.url, HINDSIGHT_TOKEN=secret)
+    assert "hindsight_record_trace" in said
+    assert "Recalled: 1 memory" in said
+    assert "YYYY-MM" in said
+    assert ": queued." in said  # no worker runs here
+    assert "… 2 of 3 s" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "python"),
+    [
+        pytest.param("mcp_agent.py", sys.executable, id="plain"),
+        pytest.param(
+            "langchain/agent.py", LANGCHAIN, id="langchain",
+            marks=pytest.mark.skipif(not LANGCHAIN.exists(), reason=FILL),
+        ),
+    ],
+)  # fmt: skip
+def test_an_agent_that_learns(live_server, settings, agent, model, name, python) -> None:
     settings.SITE_URL = live_server.url
     secret = factories.token(agent.team, agent, ["memory:read", "memory:write", "trace:write"])
     environment = {
         "HINDSIGHT_URL": live_server.url, "HINDSIGHT_TOKEN": secret, "OPENAI_BASE_URL": model,
         "OPENAI_API_KEY": "none", "MODEL": "child",
     }  # fmt: skip
-    first = run("mcp_agent.py", **environment)
+    first = run(name, python, **environment)
     assert "Known before: nothing" in first
     assert "412 invoices are exported." in first
     with team_transaction(agent.team):
@@ -107,7 +132,7 @@ def test_an_agent_that_learns(live_server, settings, agent, model) -> None:
         assert Step.objects.of(agent.team).filter(content__contains="YYYY-MM").exists()
     assert tasks.reflect(str(agent.team.pk), str(reflection.pk)) == "stored"
 
-    second = run("mcp_agent.py", **environment)
+    second = run(name, python, **environment)
     assert "Known before: nothing" not in second
     assert "YYYY-MM" in second
     with team_transaction(agent.team):

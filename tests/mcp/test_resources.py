@@ -76,3 +76,22 @@ def test_prompts(any_mcp) -> None:
     plain = any_mcp.ask("prompts/get", {"name": "hindsight_after_task"})["messages"][0]["content"]["text"]
     assert "The task is over. Now" in plain
     assert {"hindsight_feedback", "hindsight_record_trace"} <= {word.strip(".,") for word in plain.split()}
+
+
+@pytest.mark.parametrize(
+    ("typed", "values"), [("", ["succeeded", "failed", "interrupted"]), ("Fa", ["failed"]), ("x", [])]
+)
+def test_completion_of_what_a_person_types(any_mcp, typed, values) -> None:
+    ref = {"type": "ref/prompt", "name": "hindsight_after_task"}
+    asked = {"ref": ref, "argument": {"name": "outcome", "value": typed}}
+    assert any_mcp.ask("completion/complete", asked)["completion"]["values"] == values
+
+
+def test_completion_where_there_is_nothing_to_choose_from(any_mcp) -> None:
+    free = {"ref": {"type": "ref/prompt", "name": "hindsight_before_task"}, "argument": {"name": "task", "value": "s"}}
+    assert any_mcp.ask("completion/complete", free)["completion"]["values"] == []
+    memory = {"type": "ref/resource", "uri": "hindsight://memory/{id}"}
+    asked = {"ref": memory, "argument": {"name": "id", "value": "0"}}
+    assert any_mcp.ask("completion/complete", asked)["completion"]["values"] == []
+    nobodys = {**free, "ref": {"type": "ref/prompt", "name": "nope"}}
+    assert any_mcp.fault("completion/complete", nobodys)["code"] == -32602
