@@ -23,6 +23,8 @@ OWNERS_COMMANDS = {
     "grant_app_role",
     "evaluate",
     "vector_indexes",
+    "partition_search",
+    "citus_sql",
     "backup",
     "restore",
 }
@@ -33,7 +35,9 @@ def role_of(arguments: Sequence[str]) -> str:
     return "owner" if OWNERS_COMMANDS & set(arguments[:1]) else "app"
 
 
-def parameters(url: str, data_dir: Path, role: str = "owner", statement_timeout_ms: int = 0) -> dict[str, Any]:
+def parameters(
+    url: str, data_dir: Path, role: str = "owner", statement_timeout_ms: int = 0, pooled: bool = False
+) -> dict[str, Any]:
     """Return NAME, USER, PASSWORD, HOST, PORT and OPTIONS for Django.
 
     `url` is a postgresql:// URI; empty means the embedded server in `data_dir`. Before that server's
@@ -41,6 +45,10 @@ def parameters(url: str, data_dir: Path, role: str = "owner", statement_timeout_
     so that commands without a database still run. `role` ("owner" or "app") is whom the embedded server
     knows us as; a `url` says so itself. A statement that takes longer than `statement_timeout_ms` is
     cancelled (0: none is). Raises ImproperlyConfigured when `url` is none.
+
+    `pooled`: behind a pooler in transaction mode, where each transaction may run on another session. Then nothing
+    is said at the connection's start, which such a pooler refuses (`tenancy.enter_team` bounds the statements),
+    and no cursor outlives its transaction.
     """
     if not url:
         from hindsight_site import embedded_db  # not needed, nor looked at, with a DATABASE_URL
@@ -55,7 +63,8 @@ def parameters(url: str, data_dir: Path, role: str = "owner", statement_timeout_
         raise ImproperlyConfigured(
             "DATABASE_URL is not an address of the form postgresql://user:password@host/database."
         ) from error
-    bounded = {"options": f"-c statement_timeout={statement_timeout_ms}"} if statement_timeout_ms else {}
+    is_bounded = statement_timeout_ms and not pooled
+    bounded = {"options": f"-c statement_timeout={statement_timeout_ms}"} if is_bounded else {}
     return {
         "NAME": parts.pop("dbname", "hindsight"),
         "USER": parts.pop("user", ""),
@@ -63,7 +72,30 @@ def parameters(url: str, data_dir: Path, role: str = "owner", statement_timeout_
         "HOST": parts.pop("host", ""),
         "PORT": str(parts.pop("port", "")),
         "OPTIONS": {"connect_timeout": 5, **bounded, **parts},
+        "DISABLE_SERVER_SIDE_CURSORS": pooled,
     }
+
+
+def replica_parameters(url: str, data_dir: Path, pooled: bool) -> dict[str, Any]:
+    """Return the parameters of the replica that recalls look at. It is given up early: the primary answers too."""
+    found = parameters(url, data_dir, pooled=pooled)
+    # Milliseconds: how long a line may stand on which nothing is confirmed any more.
+    found["OPTIONS"] = {"tcp_user_timeout": 3_000, **found["OPTIONS"], "connect_timeout": 2}
+    return found
+
+
+def check_pooler(mode: str, direct_url: str) -> None:
+    """Raise ImproperlyConfigured for a pooler that we do not know, or for one without a way past it.
+
+    Migrations and the building of indexes hold locks of their session, which a pooler gives to somebody else. And
+    the rate limiter asks while its request holds a session: were there no other left, both would wait for ever.
+    """
+    if mode not in ("", "transaction"):
+        raise ImproperlyConfigured(f"DATABASE_POOLER is {mode!r}: set it to transaction, or leave it out.")
+    if mode and not direct_url:
+        raise ImproperlyConfigured(
+            "With DATABASE_POOLER set DATABASE_DIRECT_URL too: the address of the database itself, past the pooler."
+        )
 
 
 def is_embedded() -> bool:
