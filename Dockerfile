@@ -19,7 +19,8 @@ RUN mkdir static_collected \
     && /opt/venv/bin/python -m compileall -q .
 
 FROM python:3.13-slim
-RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin hindsight \
+RUN groupadd --system --gid 10001 hindsight \
+    && useradd --system --uid 10001 --gid 10001 --no-create-home --shell /usr/sbin/nologin hindsight \
     && install -d -o hindsight -g hindsight -m 700 /data
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
@@ -30,7 +31,8 @@ ENV PATH=/opt/venv/bin:$PATH \
 # Holds the secret key that is made where SECRET_KEY is not set. All else of the file system may be read-only.
 VOLUME /data
 WORKDIR /app
-USER hindsight
+# By number, so that an engine can tell that it is not root.
+USER 10001:10001
 EXPOSE 8000
 # An answer at all is enough: with ALLOWED_HOSTS set, one to "localhost" is 400.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["python", "-c", "\

@@ -45,8 +45,12 @@ SCHEDULES = (
     Every("webhooks", "hindsight_site.accounts.tasks.sweep_webhooks", minutes=1),
     Every("job sweep", "reflection.tasks.sweep_jobs", minutes=1),
     Every("review batches", "reflection.tasks.open_batches", minutes=60),
+    Every("review mails", "reflection.tasks.queue_review_mails", minutes=30),
     Every("rules of life", "memories.tasks.sweep", minutes=60),
+    Every("retention", "reflection.tasks.purge_old", minutes=60),
     Every("vector indexes", "memories.tasks.sync_vector_indexes", minutes=60),
+    Every("vector changes", "memories.tasks.sweep_vector_changes", minutes=1),
+    Every("vectors of deleted teams", "memories.tasks.forget_vectors_of_deleted_teams", minutes=10),
     Every("team deletions", "hindsight_site.accounts.tasks.resume_deletions", minutes=5),
     Every("rate limit buckets", "hindsight_site.accounts.tasks.tidy_buckets", minutes=24 * 60),
     Every("idempotency keys", "hindsight_site.accounts.tasks.purge_kept_answers", minutes=60),
@@ -87,15 +91,22 @@ def _new(name: str, schedule: Every | At) -> Schedule:
 
 
 def _change(row: Schedule, schedule: Every | At) -> bool:
-    """Correct a row that differs from its schedule, and say whether it did."""
+    """Correct a row that differs from its schedule, or went astray, and say whether it did."""
     wanted = _fields(schedule)
-    if all(getattr(row, field) == value for field, value in wanted.items()):
+    if all(getattr(row, field) == value for field, value in wanted.items()) and not _is_astray(row, schedule):
         return False
     for field, value in wanted.items():
         setattr(row, field, value)
     _plan(row)
     row.save()
     return True
+
+
+def _is_astray(row: Schedule, schedule: Every | At) -> bool:
+    """Whether it is planned later than its rhythm allows: the clock was ahead when it last ran, and was set back."""
+    if isinstance(schedule, At) or row.next_run is None:
+        return False
+    return row.next_run > timezone.now() + timedelta(minutes=max(schedule.minutes, 2))
 
 
 def _fields(schedule: Every | At) -> dict[str, Any]:

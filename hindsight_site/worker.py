@@ -23,9 +23,14 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-from django.db import connections
+from django.db import Error, connections
+from django_q import cluster
+from django_q.brokers import Broker
 from django_q.cluster import Sentinel
 from django_q.conf import Conf
+from django_q.scheduler import scheduler
+
+from hindsight_site import schedules
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +49,18 @@ class Guard(Sentinel):
         if process.exitcode is not None and process.exitcode < 0:
             raise PoolBroken(f"a queue process was ended by signal {-process.exitcode}")
         super().reincarnate(process)
+
+
+def _schedule(broker: Broker) -> None:
+    """Queue what is due; plan anew what went astray. A clock that was ahead leaves all of it planned far away."""
+    scheduler(broker=broker)
+    try:
+        schedules.sync()
+    except Error:
+        logger.warning("the schedule could not be looked over: the database does not answer")
+
+
+cluster.scheduler = _schedule  # the guard calls it by this name, twice a minute
 
 
 class StopFlag:

@@ -86,9 +86,7 @@ def uri(data_dir: Path, role: str = "owner") -> str:
             raise EmbeddedDatabaseError(
                 f"there is no database in {folder.root} yet: run `manage.py up` first"
             )
-    name = _ROLES[role]
-    password = quote(connection.passwords[name], safe="")
-    return f"postgresql://{name}:{password}@{server.HOST}:{connection.port}/{cluster.DATABASE}"
+    return _address(connection, role, cluster.DATABASE)
 
 
 def ensure_running(data_dir: Path) -> bool:
@@ -107,6 +105,12 @@ def ensure_running(data_dir: Path) -> bool:
             )
         with folders.starting(folder):
             return _bring_up(folder)
+
+
+def _address(connection: Connection, role: str, database: str) -> str:
+    name = _ROLES[role]
+    password = quote(connection.passwords[name], safe="")
+    return f"postgresql://{name}:{password}@{server.HOST}:{connection.port}/{database}"
 
 
 def _is_up(folder: Folder) -> bool:
@@ -140,13 +144,17 @@ def _launch(folder: Folder, connection: Connection | None) -> None:
     runner = account.choose(folder.database)
     places = [folder.binaries, binaries.SYSTEM_CACHE] if runner.switch else [folder.binaries]
     tree = binaries.usable_tree(binaries.find_source(), runner, places)
-    connection = _existing(folder, tree, runner, connection) or _created(folder, tree, runner, connection)
+    existing = _existing(folder, tree, runner, connection)
+    connection = existing or _created(folder, tree, runner, connection)
     for _ in range(_START_ATTEMPTS):
         if not server.is_port_free(connection.port):
             connection = replace(connection, port=server.choose_port())
             folders.write_connection(folder, connection)
         failure = server.run(folder, tree, runner, connection.port)
         if failure is None:
+            if existing:
+                databases = (cluster.DATABASE, "template1")  # what new databases are copied from
+                cluster.update_extensions([_address(connection, "superuser", name) for name in databases])
             return
         server.shut_down(folder)  # what is left of it
     raise EmbeddedDatabaseError(

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from hindsight_site.embedded_db.account import Account, own, path_for
@@ -86,6 +87,30 @@ def create(folder: Folder, tree: Tree, account: Account, connection: Connection)
     finally:
         # Anew: the programs of a starter that was killed may have written on while theirs was being removed.
         _remove_unfinished(folder)
+
+
+def update_extensions(addresses: Sequence[str]) -> None:
+    """Bring the extensions of these databases to the versions that came with the programs.
+
+    A new release of the programs has the libraries, but what a database knows of them stays as it was created.
+    `addresses` are those of a superuser. Raises EmbeddedDatabaseError.
+    """
+    import psycopg  # late: a start that finds the server running does without
+    from psycopg import sql
+
+    outdated = "SELECT name FROM pg_available_extensions WHERE installed_version <> default_version"
+    for address in addresses:
+        try:
+            link = psycopg.connect(address, autocommit=True, connect_timeout=5)
+        except psycopg.OperationalError:
+            return  # gone again: whoever uses the server will see, and the next start comes by here
+        with link:
+            try:
+                for (name,) in link.execute(outdated).fetchall():
+                    link.execute(sql.SQL("ALTER EXTENSION {} UPDATE").format(sql.Identifier(name)))
+            except psycopg.Error as error:
+                reason = str(error).strip().partition("\n")[0]
+                raise EmbeddedDatabaseError(f"an extension could not be brought up to date: {reason}") from error
 
 
 def _remove_unfinished(folder: Folder) -> None:

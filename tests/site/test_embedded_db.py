@@ -429,6 +429,19 @@ def test_other_major_version_is_refused_with_the_way_out(running: Path) -> None:
     assert version.read_text() == "16\n"
 
 
+def test_extensions_follow_a_minor_version_of_the_programs(running: Path) -> None:
+    """As they are after a start with newer programs: the database still has the extension as it was created."""
+    version = "SELECT extversion FROM pg_extension WHERE extname = 'btree_gin'"
+    newest = answer(running, version)
+    with connect(running, "superuser") as link:
+        link.execute("DROP EXTENSION btree_gin")
+        link.execute("CREATE EXTENSION btree_gin VERSION '1.0'")
+    assert answer(running, version) == "1.0"
+    embedded_db.stop(running)
+    embedded_db.start(running)
+    assert answer(running, version) == newest
+
+
 def test_lost_or_damaged_passwords_are_refused(running: Path) -> None:
     embedded_db.stop(running)
     (running / "connection.json").write_text("{")

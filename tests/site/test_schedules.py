@@ -49,6 +49,13 @@ def test_a_changed_schedule_is_corrected_and_a_dropped_one_removed() -> None:
     assert list(Schedule.objects.values_list("name", "minutes")) == [(PREFIX + "sweep", 10)]
 
 
+def test_a_rhythm_that_went_astray_with_the_clock_is_planned_anew() -> None:
+    schedules.sync((SWEEP,))
+    Schedule.objects.update(next_run=timezone.now() + timedelta(hours=2))
+    assert schedules.sync((SWEEP,)) == Synced(created=0, changed=1, removed=0)
+    assert Schedule.objects.get().next_run <= timezone.now() + timedelta(minutes=1)
+
+
 def test_a_rhythm_begins_within_a_minute_and_a_time_is_waited_for() -> None:
     new_year = At("fireworks", "reflection.tasks.sweep_jobs", cron="0 0 1 1 *")
     schedules.sync((Every("rare", "reflection.tasks.sweep_jobs", minutes=7 * 24 * 60), new_year))

@@ -3,105 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.client import HTTPConnection
+from collections.abc import Iterator
 from http.cookies import SimpleCookie
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
+import psutil
 import pytest
 
-psutil = pytest.importorskip("psutil", reason="psutil, which tells what processes there are, is not installed")
+from tests.running_site import Site, is_alive, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-
-ROOT = Path(__file__).resolve().parents[2]
-START_TIMEOUT = 120.0  # seconds, on a machine that is busy with other things
-RECOVERY_TIMEOUT = 60.0
-
-
-@dataclass
-class Site:
-    """A data folder, and the `up` that runs with it, if any."""
-
-    data_dir: Path
-    process: subprocess.Popen[str] | None = None
-    access: dict[str, Any] = field(default_factory=dict)
-    seconds_to_start: float = 0.0
-
-    def manage(self, *arguments: str) -> subprocess.Popen[str]:
-        """Run a command on the data folder, without the settings of whoever runs the tests."""
-        ours = ("DATABASE_URL", "SITE_URL", "ALLOWED_HOSTS", "SECRET_KEY", "Q_CLUSTER_NAME")
-        environment = {name: value for name, value in os.environ.items() if name not in ours}
-        return subprocess.Popen(
-            [sys.executable, "manage.py", *arguments, "--data-dir", str(self.data_dir)],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def start(self) -> None:
-        """Have `up` run, and know how to reach it."""
-        if self.process and self.process.poll() is None:
-            return
-        begun = time.monotonic()
-        self.process = self.manage("up", "--port", "0", "--json")
-        line = self.process.stdout.readline() if self.process.stdout else ""
-        self.seconds_to_start = time.monotonic() - begun
-        assert line, self.process.communicate()[1]
-        self.access = json.loads(line)
-
-    def end(self) -> tuple[str, str]:
-        """Wait until `up` ends, and return what it wrote after the first line."""
-        assert self.process
-        return self.process.communicate(timeout=60)
-
-    def child(self, command: str) -> psutil.Process | None:
-        """The process of `up` that runs `manage.py <command>`."""
-        assert self.process
-        for child in psutil.Process(self.process.pid).children():
-            if is_alive(child) and command in child.cmdline():
-                return child
-        return None
-
-    def postmaster(self) -> int:
-        return int((self.data_dir / "database" / "postmaster.pid").read_text().splitlines()[0])
-
-    def processes(self) -> list[psutil.Process]:
-        """All that runs: `up`, its children and theirs, and the database server."""
-        assert self.process
-        parents = [psutil.Process(self.process.pid), psutil.Process(self.postmaster())]
-        return [process for parent in parents for process in (parent, *parent.children(recursive=True))]
-
-    def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, dict, Any]:
-        """Ask the site something. Returns status, headers and what the JSON in the answer says."""
-        connection = HTTPConnection(urlsplit(self.access["url"]).netloc, timeout=30)
-        try:
-            content = body if body is None or isinstance(body, str) else json.dumps(body)
-            connection.request(method, path, content, headers)
-            answer = connection.getresponse()
-            text = answer.read().decode()
-            is_json = "json" in (answer.headers["Content-Type"] or "")
-            return answer.status, dict(answer.headers.items()), json.loads(text) if is_json else text
-        finally:
-            connection.close()
-
-    def api(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        status, _, answer = self.request(
-            method,
-            f"/api/v1/{path}",
-            body,
-            **{"Authorization": f"Bearer {self.access['token']}", "Content-Type": "application/json"},
-        )
-        return status, answer
 
 
 @pytest.fixture(scope="module")
@@ -109,35 +21,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One data folder for all tests here, so that the database is created once."""
     site = Site(tmp_path_factory.mktemp("up") / "data")
     yield site
-    if site.process and site.process.poll() is None:
-        site.process.terminate()
-        site.end()
-    site.manage("down").communicate(timeout=60)
+    site.stop()
 
 
 @pytest.fixture(autouse=True)
 def running(site: Site) -> None:
     site.start()
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def until(what: Callable[[], Any], timeout: float = RECOVERY_TIMEOUT) -> Any:
-    """Wait for something to be true, and return it. Connections may fail meanwhile."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            if result := what():
-                return result
-        except OSError:
-            pass
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.1)
 
 
 def reflects(site: Site) -> bool:
