@@ -33,6 +33,7 @@ from memories.models import Evidence
 from reflection.enums import BatchStatus, Decision, DemoteReason, ItemState, Stratum
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review import queries, turns, verdicts
+from reflection.review.canaries import keep_private
 from reflection.review.queries import Outcomes
 from reflection.review.statistics import Share
 from reflection.review.verdicts import MAX_NOTE_CHARS
@@ -63,6 +64,8 @@ class BatchOut(serializers.Serializer):
     population = ObjectField(help_text="By stratum: how many could be drawn, and how many were.")
     pending = serializers.IntegerField()
     decided = serializers.IntegerField()
+    conflicted = serializers.IntegerField(help_text="Two people differ; a third has to settle it.")
+    resolved = serializers.IntegerField(help_text="They differed, and it was settled.")
     void = serializers.IntegerField()
     acceptance = ShareOut(allow_null=True, help_text="Of the random sample; null while nothing is judged.")
 
@@ -99,7 +102,11 @@ class ItemOut(serializers.Serializer):
         choices=Stratum.choices, allow_null=True, help_text="Null until it is decided or the week is over."
     )
     inclusion_probability = serializers.FloatField(allow_null=True)
-    verdict = VerdictOut(allow_null=True, help_text="Null until it is decided or the week is over.")
+    verdict = VerdictOut(
+        allow_null=True,
+        help_text="What counts. Null until it is decided or the week is over, and while two people differ.",
+    )
+    opinions = VerdictOut(many=True, help_text="Of everybody who judged it; empty until it is decided.")
 
 
 class ItemsIn(serializers.Serializer):
@@ -182,11 +189,17 @@ def item_bodies(caller: Caller, items: Sequence[ReviewItem]) -> list[dict[str, A
     quotes: dict[uuid.UUID, list[Evidence]] = {}
     for quote in Evidence.objects.of(caller.team).filter(memory__in=[item.memory_id for item in items]).order_by("id"):
         quotes.setdefault(quote.memory_id, []).append(quote)
-    return [_item_body(item, standing.get(item.pk), quotes.get(item.memory_id, [])) for item in items]
+    person = caller.token.on_behalf_of_id
+    return [_item_body(item, standing.get(item.pk, []), quotes.get(item.memory_id, []), person) for item in items]
 
 
-def _item_body(item: ReviewItem, verdict: Verdict | None, quotes: list[Evidence]) -> dict[str, Any]:
-    is_blind = item.state == ItemState.PENDING and verdicts.is_open(item.batch)
+def _item_body(
+    item: ReviewItem, standing: Sequence[Verdict], quotes: list[Evidence], person_id: int | None
+) -> dict[str, Any]:
+    is_own = any(one.reviewer_id == person_id for one in standing)
+    is_private = keep_private(item, is_own=person_id is not None and is_own, manages=False)
+    is_blind = is_private or (item.state == ItemState.PENDING and verdicts.is_open(item.batch))
+    verdict = next(iter(standing), None) if item.state != ItemState.CONFLICTED else None
     memory = item.memory
     names = ("content", "kind", "structure", "revision", "created_at")
     return {
@@ -202,6 +215,7 @@ def _item_body(item: ReviewItem, verdict: Verdict | None, quotes: list[Evidence]
         "stratum": None if is_blind else item.stratum,
         "inclusion_probability": None if is_blind else item.inclusion_probability,
         "verdict": None if is_blind or verdict is None else _verdict_body(verdict),
+        "opinions": [] if is_blind else [_verdict_body(one) for one in standing if not one.settles],
     }  # fmt: skip
 
 

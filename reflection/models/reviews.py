@@ -50,7 +50,10 @@ class ReviewItem(TenantModel):
     stratum = models.CharField(max_length=16, choices=Stratum)
     inclusion_probability = models.FloatField()
     position = models.PositiveSmallIntegerField()
-    state = models.CharField(max_length=8, choices=ItemState, default=ItemState.PENDING)
+    quorum = models.PositiveSmallIntegerField(default=1)  # 2: drawn for two opinions, each blind to the other
+    state = models.CharField(max_length=10, choices=ItemState, default=ItemState.PENDING)
+    outcome = models.CharField(max_length=11, choices=Decision, blank=True, default="")  # once it is done
+    expected = models.CharField(max_length=11, choices=Decision, blank=True, default="")  # of a known answer
     version = models.PositiveIntegerField(default=1)
     claimed_by = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False
@@ -79,6 +82,9 @@ class Verdict(TenantModel):
     reason = models.CharField(max_length=12, choices=DemoteReason, blank=True, default="")
     note = models.TextField(blank=True, default="")
     memory_revision = models.PositiveIntegerField()
+    content = models.TextField(blank=True, default="")  # an edit that waits for a second opinion
+    settles = models.BooleanField(default=False)  # it ends a disagreement, and is no opinion itself
+    is_blind = models.BooleanField(default=True)  # given without knowing what the other thought
     before = models.JSONField(default=dict)  # the memory's governed fields, for undo
     created_at = models.DateTimeField(default=timezone.now)
     undone_at = models.DateTimeField(null=True, blank=True)
@@ -87,7 +93,7 @@ class Verdict(TenantModel):
         constraints = [
             *tenant_constraints("verdict", item="reflection_reviewitem"),
             models.UniqueConstraint(
-                fields=["team", "item", "reviewer"],
+                fields=["team", "item", "reviewer", "settles"],
                 name="verdict_one_standing",
                 condition=Q(undone_at__isnull=True),
             ),

@@ -7,16 +7,18 @@ drawn. That is a simple random sample, and anyone who has the seed and the ids c
 from __future__ import annotations
 
 import hashlib
+import math
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from reflection.enums import Stratum
+from reflection.enums import Decision, Stratum
 
 MOST_RANDOM = 30
 LEAST_RANDOM = 20  # while the team has as many
 MOST_TARGETED = 10
+MOST_CANARIES = 0.05  # of the batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Drawn:
     memory_id: uuid.UUID
     stratum: str  # enums.Stratum
     probability: float
+    quorum: int = 1  # how many people are to judge it
+    expected: str = ""  # enums.Decision of a memory with a known answer
 
 
 def seed_of(team_id: uuid.UUID, week: str) -> str:
@@ -79,6 +83,33 @@ def pick_targeted(
         if len(picked) < most and ident not in taken:
             picked.setdefault(ident, stratum)
     return [Drawn(ident, stratum, 1.0) for ident, stratum in picked.items()]
+
+
+def doubled(seed: str, drawn: Sequence[Drawn], overlap: float) -> list[Drawn]:
+    """Let chance choose the share `overlap` (0..1) of the random memories that two people judge.
+
+    The nearest whole number, but one at least where there are any and the share is not 0.
+    """
+    if overlap <= 0 or not drawn:
+        return list(drawn)
+    wanted = max(1, math.floor(overlap * len(drawn) + 0.5))
+    chosen = sorted(drawn, key=lambda one: rank(seed, "two", one.memory_id))[:wanted]
+    ids = {one.memory_id for one in chosen}
+    return [replace(one, quorum=2) if one.memory_id in ids else one for one in drawn]
+
+
+def pick_canaries(seed: str, known: Mapping[uuid.UUID, str], taken: Collection[uuid.UUID], most: int) -> list[Drawn]:
+    """Pick memories with a known answer, at most `most` and never more than 5 % of the batch with them.
+
+    `known` holds the answer (`enums.Decision`) by memory, `taken` what is in the batch already. Those that were
+    found bad and those that were found good take turns, the bad ones first.
+    """
+    room = min(most, math.floor(MOST_CANARIES * len(taken) / (1 - MOST_CANARIES) + 1e-9))
+    free = sorted((ident for ident in known if ident not in taken), key=lambda ident: rank(seed, "known", ident))
+    bad = [ident for ident in free if known[ident] != Decision.APPROVE]
+    good = [ident for ident in free if known[ident] == Decision.APPROVE]
+    turns = [ident for pair in zip_longest(bad, good) for ident in pair if ident is not None]
+    return [Drawn(ident, Stratum.CANARY, 1.0, expected=known[ident]) for ident in turns[: max(0, room)]]
 
 
 def mix(seed: str, drawn: Iterable[Drawn]) -> list[Drawn]:

@@ -16,7 +16,7 @@ from reflection.review.charts import Chart, Value, chart
 from reflection.review.metric_queries import Coverage, Narrowing, Served
 from reflection.review.metrics import Judged, Pace, Part, WeekRate
 from reflection.review.pages import band, week_title
-from reflection.review.statistics import FEWEST, Share
+from reflection.review.statistics import FEWEST, Estimate, Share, weighted_estimate
 
 RANGES = (12, 26, 52)  # weeks
 SPLITS = {"kind": "Kind", "agent": "Agent", "prompt": "Prompt version", "model": "Model"}
@@ -69,6 +69,7 @@ class Gathered:
     served: list[Served]
     parts: list[Part]
     by: str
+    overall: Estimate | None
 
 
 def gather(team: Team, now: datetime, count: int, by: str, narrowing: Narrowing) -> Gathered:
@@ -88,6 +89,7 @@ def gather(team: Team, now: datetime, count: int, by: str, narrowing: Narrowing)
         served=metric_queries.served_of(team, weeks, today, narrowing),
         parts=metrics.split(judged, READ[by]) if by else [],
         by=by,
+        overall=weighted_estimate(metric_queries.weighed_of(verdicts)),
     )
 
 
@@ -119,6 +121,7 @@ def context_of(found: Gathered, narrowing: Narrowing) -> dict[str, Any]:
             }
             for part in found.parts
         ],
+        "overall": found.overall,
         "narrowed": words_of(narrowing.by, narrowing.value) if narrowing.by else "",
         "tables": {name: table(found) for name, table in TABLES.items()},
         "fewest": FEWEST,

@@ -14,9 +14,9 @@ from django.db.models.functions import TruncWeek
 
 from hindsight_site.accounts.models import Team
 from memories.models import Memory, RecallHit, Revision
-from reflection.enums import Decision, Stratum
+from reflection.enums import ITEM_DONE, Decision, Stratum
 from reflection.models import ReviewBatch, Verdict
-from reflection.review.metrics import Judged, Opinion, weeks_until, words_changed
+from reflection.review.metrics import IN_THE_RATE, Judged, Opinion, weeks_until, words_changed
 from reflection.review.statistics import Share, share
 
 # What the rates can be split by and narrowed to: the memory's own column.
@@ -83,13 +83,28 @@ def verdicts_of(team: Team, batches: Sequence[ReviewBatch], narrowing: Narrowing
 
 
 def judged_of(team: Team, verdicts: Sequence[Verdict]) -> list[Judged]:
-    """The first verdict on each item of the random sample."""
+    """What counts for each item of the random sample: the verdict that settled it, else the first one."""
+    decisive = [one for one in decisive_of(verdicts) if one.item.stratum == Stratum.RANDOM]
     texts = _edits(team, [one for one in verdicts if one.decision == Decision.EDIT][-MOST_EDITS:])
-    first: dict[uuid.UUID, Verdict] = {}
+    return [_judged(verdict, texts) for verdict in decisive]
+
+
+def decisive_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Of each item that is done, the verdict that counts. What two people differ on has none until it is settled."""
+    decisive: dict[uuid.UUID, Verdict] = {}
     for verdict in verdicts:
-        if verdict.item.stratum == Stratum.RANDOM:
-            first.setdefault(verdict.item_id, verdict)
-    return [_judged(verdict, texts) for verdict in first.values()]
+        if verdict.item.state in ITEM_DONE and (verdict.settles or verdict.item_id not in decisive):
+            decisive[verdict.item_id] = verdict
+    return list(decisive.values())
+
+
+def weighed_of(verdicts: Sequence[Verdict]) -> list[tuple[bool, float]]:
+    """Of each decided item of every stratum: whether it was accepted, and how likely it was to be drawn."""
+    return [
+        (one.decision == Decision.APPROVE, one.item.inclusion_probability)
+        for one in decisive_of(verdicts)
+        if one.decision in IN_THE_RATE and one.item.stratum != Stratum.CANARY
+    ]
 
 
 def _judged(verdict: Verdict, edits: dict[uuid.UUID, float]) -> Judged:
@@ -130,7 +145,10 @@ def _edits(team: Team, verdicts: Sequence[Verdict]) -> dict[uuid.UUID, float]:
 
 
 def opinions_of(verdicts: Sequence[Verdict]) -> list[Opinion]:
-    """Who said what of which words. Verdicts of people who left the team are left out: who they were is gone."""
+    """Who said what of which words, of the memories that were drawn for two people, as long as they judged blind.
+
+    Verdicts of people who left the team are left out: who they were is gone.
+    """
     return [
         Opinion(
             memory=verdict.item.memory_id,
@@ -141,7 +159,7 @@ def opinions_of(verdicts: Sequence[Verdict]) -> list[Opinion]:
             week=verdict.item.batch.week,
         )
         for verdict in verdicts
-        if verdict.reviewer_id is not None
+        if verdict.reviewer_id is not None and verdict.item.quorum > 1 and verdict.is_blind and not verdict.settles
     ]
 
 

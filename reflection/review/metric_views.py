@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,12 +10,15 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from hindsight_site import sheets
+from hindsight_site.accounts import permissions
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from reflection.review import metric_pages
+from reflection.review.canaries import Caught, caught_by
 from reflection.review.metric_pages import NONE, RANGES, SPLITS, TABLES, Gathered, Table
 from reflection.review.metric_queries import Narrowing
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begins like this
+FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 
 
 @require_safe
@@ -33,6 +34,7 @@ def metrics_page(request: TeamRequest) -> HttpResponse:
         "split_title": SPLITS.get(by, ""),
         "chosen": chosen,
         "query": urlencode({name: value for name, value in chosen.items() if value}),
+        "known_answers": _known_answers(request),
         **metric_pages.context_of(gathered(request), narrowing),
     }
     return render(request, "review/metrics.html", context)
@@ -42,12 +44,39 @@ def metrics_page(request: TeamRequest) -> HttpResponse:
 @team_page()
 def metrics_table(request: TeamRequest, table: str) -> HttpResponse:
     """One table of the page as CSV, oldest week first: shares are 0..1, empty where nothing was judged."""
+    found = _table(request, table)
+    body = sheets.as_csv([column.title for column in found.columns], found.rows)
+    return _download(request, table, "csv", body)
+
+
+@require_safe
+@team_page()
+def metrics_lines(request: TeamRequest, table: str) -> HttpResponse:
+    """The same table as JSON Lines: null where nothing was judged."""
+    found = _table(request, table)
+    titles = [column.title for column in found.columns]
+    return _download(
+        request, table, "jsonl", sheets.as_jsonl(dict(zip(titles, row, strict=True)) for row in found.rows)
+    )
+
+
+def _table(request: TeamRequest, table: str) -> Table:
     if table not in TABLES:
         raise Http404
-    name = f"review-{table}-{request.team.slug}-{timezone.now():%Y-%m-%d}.csv"
+    return TABLES[table](gathered(request))
+
+
+def _download(request: TeamRequest, table: str, form: str, body: str) -> HttpResponse:
+    name = f"review-{table}-{request.team.slug}-{timezone.now():%Y-%m-%d}.{form}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    body = csv_of(TABLES[table](gathered(request)))
-    return HttpResponse(body, content_type="text/csv; charset=utf-8", headers=headers)
+    return HttpResponse(body, content_type=FORMATS[form], headers=headers)
+
+
+def _known_answers(request: TeamRequest) -> list[Caught]:
+    """How reviewers did on known answers: everybody's for who manages the team, else the reader's own."""
+    if permissions.can(request.membership, permissions.MANAGE):
+        return caught_by(request.team)
+    return caught_by(request.team, request.user.pk)
 
 
 def gathered(request: TeamRequest) -> Gathered:
@@ -63,21 +92,3 @@ def chosen_of(query: QueryDict) -> tuple[int, str, Narrowing]:
     only = query.get("only", "").replace("\x00", "")[:200]
     narrowing = Narrowing(by, "" if only == NONE else only) if by and only else Narrowing()
     return weeks, by, narrowing
-
-
-def csv_of(table: Table) -> str:
-    """Write a table as CSV."""
-    text = StringIO()
-    writer = csv.writer(text)
-    writer.writerow([column.title for column in table.columns])
-    writer.writerows([[_cell(value) for value in row] for row in table.rows])
-    return text.getvalue()
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(FORMULA_STARTS) else text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,20 +14,26 @@ from django.utils import timezone
 from hindsight_site.accounts import permissions
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.pages import TeamRequest
+from hindsight_site.counting import counts
+from hindsight_site.refusals import Refused
 from memories import judging_queries, team_policy
+from memories.actions.settling import open_edges
 from memories.enums import Status
 from memories.models import Memory
 from memories.policies import LIVE
-from reflection.enums import Decision, DemoteReason, ItemState, Stratum
+from reflection.enums import ITEM_DONE, Decision, DemoteReason, ItemState, Stratum
 from reflection.models import Reflection, ReviewBatch, ReviewItem, Trace, Verdict
-from reflection.review import queries, sampling, turns
+from reflection.review import queries, sampling, settling, turns
+from reflection.review.canaries import keep_private
 from reflection.review.queries import Outcomes
+from reflection.review.settling import can_settle
 from reflection.review.statistics import Share, minutes_left
 from reflection.review.turns import Turns
 from reflection.review.verdicts import is_open
 from reflection.review.weeks import opening_after, week_of
 
 POOLED_WEEKS = 4
+MOST_DISAGREEMENTS = 20  # on one page, the oldest first
 HAN = re.compile(r"[㐀-䶿一-鿿]")
 GONE_IN_WORDS: dict[str, str] = {
     Status.FORGOTTEN: "This memory was forgotten after it was drawn: its words and evidence are gone.",
@@ -39,17 +47,14 @@ def home_context(request: TeamRequest) -> dict[str, Any]:
     team, now = request.team, timezone.now()
     batch = queries.current_batch(team, now)
     lines = queries.batch_lines(team, now)
-    rows = [
-        {"line": line, "title": week_title(line.batch.week), "band": band(line.random.rate)} for line in lines
-    ]
+    rows = [{"line": line, "title": week_title(line.batch.week), "band": band(line.random.rate)} for line in lines]
     context: dict[str, Any] = {
         "batch": batch,
         "lines": rows,
         "last_week": rows[0] if rows else None,
         "pooled": queries.pooled(lines[:POOLED_WEEKS]),
         "pooled_weeks": min(len(lines), POOLED_WEEKS),
-        "flagged": Memory.objects.of(team).filter(needs_review=True, status__in=LIVE).count(),
-        "judging": judging_queries.waiting(team),
+        **_elsewhere(team),
         "may_open": permissions.can(request.membership, permissions.MANAGE),
         "may_review": permissions.can(request.membership, permissions.REVIEW),
     }
@@ -58,13 +63,28 @@ def home_context(request: TeamRequest) -> dict[str, Any]:
     return context | _progress(team, request.user, batch, now)
 
 
+def _elsewhere(team: Team) -> dict[str, Any]:
+    """What else waits for a person, in one query."""
+    memories = Memory.objects.of(team)
+    found = counts(
+        team,
+        disagreements=ReviewItem.objects.of(team).filter(state=ItemState.CONFLICTED),
+        flagged=memories.filter(needs_review=True, status__in=LIVE),
+        conflicts=open_edges(team),
+        quarantined=memories.filter(status=Status.QUARANTINED),
+    )
+    judging = judging_queries.Waiting(conflicts=found["conflicts"], quarantined=found["quarantined"])
+    return {"disagreements": found["disagreements"], "flagged": found["flagged"], "judging": judging}
+
+
 def _progress(team: Team, reader: User, batch: ReviewBatch, now: datetime) -> dict[str, Any]:
     standing = turns.turns_of(team, reader, batch, now)
     waiting = [place for place in standing.places if place.item.state == ItemState.PENDING]
-    outcomes = queries.outcomes_by_stratum(team, [batch])
+    outcomes = Counter(place.item.outcome for place in standing.places if place.item.stratum != Stratum.CANARY)
     total = len(standing.places) - standing.count(ItemState.VOID)
-    decided = standing.count(ItemState.DECIDED)
+    decided = sum(standing.count(state) for state in ITEM_DONE)
     mine_left = sum(place.mine_to_do for place in waiting)
+    mine_waiting = sum(place.is_judged for place in waiting)
     return {
         "week": week_title(batch.week),
         "total": total,
@@ -72,12 +92,15 @@ def _progress(team: Team, reader: User, batch: ReviewBatch, now: datetime) -> di
         "void": standing.count(ItemState.VOID),
         "waiting": len(waiting),
         "held": sum(place.held and place.mine_to_do for place in waiting),
-        "left_to_others": len(waiting) - mine_left,
+        "left_to_others": len(waiting) - mine_left - mine_waiting,
+        "mine_waiting": mine_waiting,
+        "for_second": sum(place.opinions > 0 for place in waiting),
+        "conflicted": standing.count(ItemState.CONFLICTED),
         "has_next": standing.next is not None,
         "minutes": minutes_left(queries.pace(team, reader), mine_left),
         "closes": closing(batch, team),
-        "outcomes": sum(outcomes.values(), Outcomes()),
-        "people": queries.decided_by_person(team, batch),
+        "outcomes": queries.outcomes_of(outcomes),
+        "people": queries.decided_by_person(standing.verdicts),
         "random": batch.population.get(Stratum.RANDOM, {}),
         "is_open": is_open(batch),
     }
@@ -89,6 +112,7 @@ def _before_the_draw(team: Team, now: datetime) -> dict[str, Any]:
     has_memories = sampling.reviewable(team, now).exists()
     return {
         "week": week_title(week.name),
+        "sizes": review,
         "opens": in_words(opening_after(now, team.time_zone, review.weekday, review.hour), team),
         "has_memories": has_memories,
         "has_traces": has_memories or Trace.objects.of(team).exists(),
@@ -103,8 +127,10 @@ def item_context(request: TeamRequest, item: ReviewItem, ask: str) -> dict[str, 
     standing = turns.turns_of(request.team, request.user, item.batch)
     place = standing.places[standing.index(item.pk)]
     item.state = place.item.state  # it may have become void just now
-    obstacle = _obstacle(request, item)
-    can_decide = not obstacle and item.state == ItemState.PENDING
+    obstacle = _obstacle(request, item, place)
+    seen = _verdicts(request, item, place, standing)
+    settles = item.state == ItemState.CONFLICTED and can_settle(request.membership, seen["opinions"])
+    can_decide = settles or (not obstacle and item.state == ItemState.PENDING and not place.is_judged)
     return {
         "item": item,
         "batch": item.batch,
@@ -112,10 +138,14 @@ def item_context(request: TeamRequest, item: ReviewItem, ask: str) -> dict[str, 
         "ask": ask if can_decide and ask in {"reason", "edit"} else "",
         "reasons": list(enumerate(DemoteReason.choices, start=1)),
         "can_decide": can_decide,
+        # The status of a known answer would give the answer away.
+        "hides_status": item.stratum == Stratum.CANARY and not seen["revealed"],
+        "settles": settles,
+        "waits_for_second": place.is_judged and item.state == ItemState.PENDING and is_open(item.batch),
         "obstacle": obstacle,
-        "held_by": place.item.claimed_by if place.held else None,
+        "held_by": item.claimed_by if place.held else None,
         **_whereabouts(standing, item),
-        **_verdicts(request, item, place),
+        **seen,
         **_material(item),
     }
 
@@ -126,7 +156,7 @@ def _whereabouts(standing: Turns, item: ReviewItem) -> dict[str, Any]:
     return {
         "number": standing.index(item.pk) + 1,
         "total": len(standing.places),
-        "decided": standing.count(ItemState.DECIDED),
+        "decided": standing.judged - standing.count(ItemState.VOID),
         "before": before,
         "after": after,
         "has_next": standing.next is not None,
@@ -134,15 +164,23 @@ def _whereabouts(standing: Turns, item: ReviewItem) -> dict[str, Any]:
     }
 
 
-def _verdicts(request: TeamRequest, item: ReviewItem, place: turns.Place) -> dict[str, Any]:
+def _verdicts(request: TeamRequest, item: ReviewItem, place: turns.Place, batch: Turns) -> dict[str, Any]:
     """What was decided, what may be taken back, and whether the blind is lifted."""
-    verdict, open_ = first_verdict(item), is_open(item.batch)
+    open_, manages = is_open(item.batch), permissions.can(request.membership, permissions.MANAGE)
+    is_private = keep_private(item, is_own=place.mine is not None, manages=manages)
+    is_blind = is_private or (item.state == ItemState.PENDING and open_)
+    here = [one for one in batch.verdicts if one.item_id == item.pk and one.decision != Decision.CANNOT_TELL]
+    standing = [] if is_blind else queries.in_weight(here)
+    verdict = next(iter(standing), None) if not is_blind else place.mine
+    settled = verdict if verdict is not None and verdict.settles else None
+    mine = settled if settled is not None and settled.reviewer_id == request.user.pk else place.mine
     return {
         "verdict": verdict,
-        "mine": place.mine,
-        "text_before": queries.text_before(verdict) if verdict else None,
-        "revealed": item.state != ItemState.PENDING or not open_,
-        "can_undo": place.mine is not None and open_,
+        "opinions": [one for one in standing if not one.settles],
+        "mine": mine,
+        "text_before": queries.text_before(item, verdict) if verdict else None,
+        "revealed": not is_blind,
+        "can_undo": mine is not None and open_ and (mine.settles or item.state != ItemState.RESOLVED),
         "may_undo_last": open_ and permissions.can(request.membership, permissions.REVIEW),
     }
 
@@ -158,20 +196,23 @@ def _material(item: ReviewItem) -> dict[str, Any]:
         "changed_since_drawn": item.state == ItemState.PENDING and queries.changed_since_drawn(item),
         "structure_template": f"memories/structures/{memory.kind}.html",
         "evidence": queries.evidence_of(memory),
-        "alike": queries.alike(memory),
-        "recalls": queries.recalls_of(memory),
+        "alike": queries.alike(item, memory),
+        "recalls": queries.recalls_of(memory) if memory.access_count else [],
     }
 
 
-def _obstacle(request: TeamRequest, item: ReviewItem) -> str:
+def _obstacle(request: TeamRequest, item: ReviewItem, place: turns.Place) -> str:
     """Why the reader cannot decide this one, in words; empty when they can."""
     if not permissions.can(request.membership, permissions.REVIEW):
         role = request.membership.get_role_display()
         return f"You are here to read: your role ({role}) does not judge memories."
     if not is_open(item.batch):
         return f"The review of {week_title(item.batch.week).lower()} is closed; its verdicts stand."
-    if item.state == ItemState.PENDING and turns.written_by(request.team, request.user, [item.memory_id]):
-        return "You wrote this memory yourself: somebody else has to judge it."
+    if item.state == ItemState.PENDING and place.is_own_work:
+        known = item.stratum == Stratum.CANARY
+        return f"You {'judged this memory before' if known else 'wrote this memory yourself'}: somebody else has to."
+    if item.state == ItemState.CONFLICTED:
+        return "Two people differ on this one, and you are one of them: somebody else has to settle it."
     return ""
 
 
@@ -184,12 +225,49 @@ def _last_of_mine(standing: Turns, item: ReviewItem) -> dict[str, Any] | None:
     return None if place.item.pk == item.pk else {"number": number, "place": place}
 
 
+def refused_context(
+    request: TeamRequest, item: ReviewItem, refusal: Refused, given: Mapping[str, str]
+) -> dict[str, Any]:
+    """Why a decision was not needed, what stands instead, and whether it can be kept as a second opinion."""
+    item.refresh_from_db(fields=["state", "version"])
+    is_told = item.state not in (ItemState.PENDING, ItemState.VOID) and item.stratum != Stratum.CANARY
+    decided = first_verdict(item) if is_told else None
+    is_colleagues = decided is not None and decided.reviewer_id != request.user.pk
+    can_add = is_colleagues and refusal.code == "already_decided" and item.state == ItemState.DECIDED
+    return {
+        "item": item,
+        "refusal": refusal,
+        "decided": decided,
+        "adds": can_add and given.get("decision") != Decision.CANNOT_TELL,
+        "given": given,
+        "word": dict(Decision.choices).get(given.get("decision", ""), ""),
+    }
+
+
+def conflicts_context(request: TeamRequest) -> dict[str, Any]:
+    """The disagreements that nobody settled yet, each with both opinions."""
+    items = list(settling.disagreements(request.team)[:MOST_DISAGREEMENTS])
+    standing = queries.standing_verdicts(request.team, items)
+    rows = []
+    for item in items:
+        opinions = [one for one in standing.get(item.pk, []) if one.decision != Decision.CANNOT_TELL]
+        rows.append(
+            {
+                "item": item,
+                "week": week_title(item.batch.week),
+                "opinions": opinions,
+                "may_settle": can_settle(request.membership, opinions),
+            }
+        )
+    batch = queries.current_batch(request.team, timezone.now())
+    share = batch.population.get(Stratum.RANDOM, {}).get("for_two", 0) if batch else 0
+    return {"rows": rows, "most": MOST_DISAGREEMENTS, "for_two": share}
+
+
 def first_verdict(item: ReviewItem) -> Verdict | None:
     """The verdict that decided an item."""
-    standing = (
-        Verdict.objects.of(item.team).filter(item=item, undone_at=None).select_related("reviewer", "item")
-    )
-    return standing.exclude(decision=Decision.CANNOT_TELL).order_by("created_at").first()
+    standing = Verdict.objects.of(item.team).filter(item=item, undone_at=None).select_related("reviewer", "item")
+    return standing.exclude(decision=Decision.CANNOT_TELL).order_by("-settles", "created_at").first()
 
 
 def strata(team: Team, batch: ReviewBatch) -> list[dict[str, Any]]:
@@ -198,7 +276,7 @@ def strata(team: Team, batch: ReviewBatch) -> list[dict[str, Any]]:
     rows = []
     for stratum in Stratum:
         population = batch.population.get(stratum)
-        if not population:
+        if not population or stratum == Stratum.CANARY:
             continue
         ended = outcomes.get((batch.pk, stratum), Outcomes())
         rate = ended.rate if stratum == Stratum.RANDOM else None

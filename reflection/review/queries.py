@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 
 from hindsight_site.accounts.models import Team, User
 from memories import indexing, scopes
 from memories.embeddings import get_embedder
 from memories.models import Evidence, Memory, MemoryVector, RecallHit, Revision
-from reflection.enums import BatchStatus, Decision, ItemState, Stratum
+from reflection.enums import ITEM_DONE, BatchStatus, Decision, ItemState, Stratum
+from reflection.forms import step_text
 from reflection.models import ReviewBatch, ReviewItem, Step, Verdict
 from reflection.review.statistics import PACE_WINDOW, Share, acceptance
 
@@ -64,19 +66,25 @@ def outcomes_of(counts: dict[str, int]) -> Outcomes:
     )
 
 
-def outcomes_by_stratum(
-    team: Team, batches: Collection[ReviewBatch]
-) -> dict[tuple[uuid.UUID, str], Outcomes]:
-    """Return outcomes by (batch, stratum), in one query."""
+def outcomes_by_stratum(team: Team, batches: Collection[ReviewBatch]) -> dict[tuple[uuid.UUID, str], Outcomes]:
+    """Return outcomes by (batch, stratum), in one query: one for each item, however many judged it.
+
+    What two people differ on has none until it is settled; what nobody could tell counts as skipped.
+    """
+    skipped = Verdict.objects.of(team).filter(item=OuterRef("pk"), decision=Decision.CANNOT_TELL, undone_at=None)
     rows = (
-        Verdict.objects.of(team)
-        .filter(item__batch__in=batches, undone_at=None)
-        .values_list("item__batch", "item__stratum", "decision")
+        ReviewItem.objects.of(team)
+        .filter(batch__in=batches)
+        .exclude(state=ItemState.VOID, outcome="")
+        .annotate(left=Exists(skipped))
+        .values_list("batch", "stratum", "outcome", "left")
         .annotate(n=Count("pk"))
     )
     counts: dict[tuple[uuid.UUID, str], dict[str, int]] = {}
-    for batch_id, stratum, decision, n in rows:
-        counts.setdefault((batch_id, stratum), {})[decision] = n
+    for batch_id, stratum, outcome, left, n in rows:
+        ended = outcome or (Decision.CANNOT_TELL if left else "")
+        mine = counts.setdefault((batch_id, stratum), {})
+        mine[ended] = mine.get(ended, 0) + n
     return {key: outcomes_of(by_decision) for key, by_decision in counts.items()}
 
 
@@ -92,22 +100,26 @@ class BatchLine:
 
 def batch_lines(team: Team, before: datetime, most: int = 12) -> list[BatchLine]:
     """Return the latest batches that ended by `before`, newest first."""
-    batches = list(
+    ended = {
+        f"random_{decision}": Count("items", filter=Q(items__stratum=Stratum.RANDOM, items__outcome=decision))
+        for decision in Decision.values
+    }
+    batches = (
         ReviewBatch.objects.of(team)
         .filter(closes_at__lte=before)
         .annotate(
             items_count=Count("items", filter=~Q(items__state=ItemState.VOID)),
-            decided_count=Count("items", filter=Q(items__state=ItemState.DECIDED)),
+            decided_count=Count("items", filter=Q(items__state__in=ITEM_DONE)),
+            **ended,
         )
         .order_by("-closes_at")[:most]
     )
-    outcomes = outcomes_by_stratum(team, batches)
     return [
         BatchLine(
             batch=batch,
             items=batch.items_count,
             decided=batch.decided_count,
-            random=outcomes.get((batch.pk, Stratum.RANDOM), Outcomes()),
+            random=outcomes_of({decision: getattr(batch, f"random_{decision}") for decision in Decision.values}),
         )
         for batch in batches
     ]
@@ -123,13 +135,10 @@ def current_batch(team: Team, now: datetime) -> ReviewBatch | None:
     return ReviewBatch.objects.of(team).filter(closes_at__gt=now).order_by("closes_at").first()
 
 
-def open_count(team: Team, now: datetime) -> int:
-    """How many sampled memories wait for a decision this week: the number in the navigation."""
-    return (
-        ReviewItem.objects.of(team)
-        .filter(batch__status=BatchStatus.OPEN, batch__closes_at__gt=now, state=ItemState.PENDING)
-        .count()
-    )
+def waiting_items(team: Team, now: datetime) -> QuerySet[ReviewItem]:
+    """The sampled memories that wait for a decision this week."""
+    items = ReviewItem.objects.of(team).filter(batch__status=BatchStatus.OPEN, batch__closes_at__gt=now)
+    return items.filter(state=ItemState.PENDING)
 
 
 def pace(team: Team, reviewer: User) -> list[datetime]:
@@ -138,16 +147,12 @@ def pace(team: Team, reviewer: User) -> list[datetime]:
     return list(mine.values_list("created_at", flat=True)[:PACE_WINDOW])
 
 
-def decided_by_person(team: Team, batch: ReviewBatch) -> list[tuple[str, int]]:
+def decided_by_person(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
     """Who decided how many, by name: a division of work, not a ranking."""
-    verdicts = (
-        Verdict.objects.of(team)
-        .filter(item__batch=batch, undone_at=None)
-        .exclude(decision=Decision.CANNOT_TELL)
-        .select_related("reviewer")
-    )
     counts: dict[str, int] = {}
     for verdict in verdicts:
+        if verdict.settles or verdict.decision == Decision.CANNOT_TELL:
+            continue
         name = str(verdict.reviewer or "Somebody who left the team")
         counts[name] = counts.get(name, 0) + 1
     return sorted(counts.items(), key=lambda pair: pair[0].casefold())
@@ -155,26 +160,36 @@ def decided_by_person(team: Team, batch: ReviewBatch) -> list[tuple[str, int]]:
 
 def evidence_of(memory: Memory) -> list[dict[str, Any]]:
     """Return the quotes in the order of their traces, each with its step's text when that still exists."""
-    rows = list(
-        Evidence.objects.of(memory.team).filter(memory=memory).order_by("trace_id", "step_sequence", "start")
+    step = Step.objects.of(memory.team).filter(pk=OuterRef("step_id"))
+    said = step.values(parts=JSONObject(content="content", tool="tool", arguments="arguments"))
+    rows = Evidence.objects.of(memory.team).filter(memory=memory).annotate(step_parts=Subquery(said))
+    return [
+        {"quote": row, "text": step_text(**row.step_parts) if row.step_parts else ""}
+        for row in rows.order_by("trace_id", "step_sequence", "start")
+    ]
+
+
+def for_page(team: Team) -> QuerySet[ReviewItem]:
+    """The items of a team with all that one query can bring: memory, vector, and the words that were drawn."""
+    vector = MemoryVector.objects.of(team).filter(memory=OuterRef("memory_id"), model_id=get_embedder().model_id)
+    drawn = Revision.objects.of(team).filter(memory=OuterRef("memory_id"), number=OuterRef("memory_revision"))
+    return (
+        ReviewItem.objects.of(team)
+        .select_related("batch", "memory__scope__agent", "memory__agent", "claimed_by")
+        .annotate(embedding=Subquery(vector.values("embedding")[:1]), drawn=Subquery(drawn.values("content")[:1]))
     )
-    steps = Step.objects.of(memory.team).in_bulk([row.step_id for row in rows if row.step_id])
-    return [{"quote": row, "text": steps[row.step_id].text if row.step_id in steps else ""} for row in rows]
 
 
-def alike(memory: Memory) -> list[Memory]:
+def alike(item: ReviewItem, memory: Memory) -> list[Memory]:
     """Return up to three live memories that say nearly the same, nearest first, in reach of its readers.
 
     Of the same kind only: the episode a lesson was drawn from is near to it and no duplicate.
     """
-    team = memory.team
-    vector = MemoryVector.objects.of(team).filter(memory=memory, model_id=get_embedder().model_id).first()
-    if vector is None:
+    team, embedding = memory.team, item.embedding
+    if embedding is None:
         return []
     reach = {memory.scope_id} | {scope.pk for scope in scopes.readable(team, memory.scope.agent)}
-    hits = indexing.nearest(
-        team, list(reach), np.asarray(vector.embedding, dtype=np.float32), limit=3 * MOST_ALIKE + 1
-    )
+    hits = indexing.nearest(team, list(reach), np.asarray(embedding, dtype=np.float32), limit=3 * MOST_ALIKE + 1)
     near = [hit.memory_id for hit in hits if hit.memory_id != memory.pk and hit.cosine >= ALIKE]
     found = Memory.objects.of(team).filter(kind=memory.kind).select_related("scope").in_bulk(near)
     return [found[pk] for pk in near if pk in found][:MOST_ALIKE]
@@ -186,61 +201,36 @@ def recalls_of(memory: Memory) -> list[RecallHit]:
     return list(hits.select_related("recall__agent").order_by("-id")[:MOST_RECALLS])
 
 
-def text_before(verdict: Verdict) -> str | None:
+def text_before(item: ReviewItem, verdict: Verdict) -> str | None:
     """What the memory said before this edit; None when the verdict is no edit, or it was forgotten."""
     if verdict.decision != Decision.EDIT:
         return None
-    earlier = Revision.objects.of(verdict.team).filter(
-        memory_id=verdict.item.memory_id, number=verdict.before["revision"]
-    )
+    earlier = Revision.objects.of(item.team).filter(memory_id=item.memory_id, number=verdict.before["revision"])
     return earlier.values_list("content", flat=True).first()
 
 
 def changed_since_drawn(item: ReviewItem) -> bool:
-    """Whether the memory says something else now than when it was drawn; an undone edit is no change."""
-    if item.memory.revision == item.memory_revision:
-        return False
-    drawn = Revision.objects.of(item.team).filter(memory=item.memory, number=item.memory_revision).first()
-    return drawn is not None and drawn.content != item.memory.content
+    """Whether the memory says something else now than when it was drawn; an undone edit is no change.
+
+    `item` comes from `for_page`. A revision holds the words as they were before a change.
+    """
+    is_old = item.memory.revision != item.memory_revision
+    return is_old and item.drawn is not None and item.drawn != item.memory.content
 
 
-def standing_verdicts(team: Team, items: Collection[ReviewItem]) -> dict[uuid.UUID, Verdict]:
-    """Return each item's first standing verdict, a decision before a "could not tell"."""
+def standing_verdicts(team: Team, items: Collection[ReviewItem]) -> dict[uuid.UUID, list[Verdict]]:
+    """Return each item's standing verdicts: what settled it first, then decisions by time, "could not tell" last."""
     verdicts = Verdict.objects.of(team).filter(item__in=items, undone_at=None).select_related("reviewer")
-    standing: dict[uuid.UUID, Verdict] = {}
-    for verdict in verdicts.order_by("created_at"):
-        kept = standing.get(verdict.item_id)
-        if kept is None or kept.decision == Decision.CANNOT_TELL:
-            standing[verdict.item_id] = verdict
+    standing: dict[uuid.UUID, list[Verdict]] = {}
+    for verdict in in_weight(verdicts):
+        standing.setdefault(verdict.item_id, []).append(verdict)
     return standing
 
 
-def batch_items(
-    team: Team, batch: ReviewBatch, decision: str = "", kind: str = "", reviewer: str = ""
-) -> list[dict[str, Any]]:
-    """Return a batch's items in order, each with its standing verdict, narrowed by the filters.
-
-    While the batch is open, what others could not tell about an undecided one is kept from its judges.
-    """
-    items = ReviewItem.objects.of(team).filter(batch=batch).select_related("memory").order_by("position")
-    if kind:
-        items = items.filter(memory__kind=kind)
-    standing = standing_verdicts(team, items)
-    is_blind = batch.status == BatchStatus.OPEN
-    rows = [
-        {
-            "item": item,
-            "verdict": None if is_blind and item.state == ItemState.PENDING else standing.get(item.pk),
-        }
-        for item in items
-    ]
-    return [row for row in rows if _passes(row, decision, reviewer)]
+def in_weight(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Put verdicts on one item in the order of what they count."""
+    return sorted(verdicts, key=_weight)
 
 
-def _passes(row: dict[str, Any], decision: str, reviewer: str) -> bool:
-    item, verdict = row["item"], row["verdict"]
-    if decision in ItemState.values:
-        decided_so = item.state == decision
-    else:
-        decided_so = not decision or (verdict is not None and verdict.decision == decision)
-    return decided_so and (not reviewer or (verdict is not None and str(verdict.reviewer_id) == reviewer))
+def _weight(verdict: Verdict) -> tuple[bool, bool, datetime, uuid.UUID]:
+    return not verdict.settles, verdict.decision == Decision.CANNOT_TELL, verdict.created_at, verdict.pk

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from hindsight_site.accounts import audit
+from hindsight_site.accounts import audit, permissions
 from hindsight_site.accounts.audit import Actor
-from hindsight_site.accounts.models import Team
+from hindsight_site.accounts.models import Membership, Team
 from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.refusals import Conflict
 from memories import team_policy
@@ -24,15 +24,20 @@ from memories.queries import unexpired
 from reflection.announcing import batch_closed, batch_opened
 from reflection.enums import BatchStatus, Decision, Stratum
 from reflection.models import ReviewBatch, ReviewItem, Verdict
+from reflection.review.canaries import known_answers
 from reflection.review.drawing import (
     LEAST_RANDOM,
     Drawn,
     digest,
+    doubled,
     draw_random,
     mix,
+    pick_canaries,
     pick_targeted,
     seed_of,
 )
+from reflection.review.settling import close_opinions
+from reflection.review.turns import void_gone
 from reflection.review.weeks import week_of
 
 COVERED = timedelta(days=7)  # how far back the random stratum looks
@@ -94,11 +99,17 @@ def open_due(now: datetime) -> str:
 
 
 def close_due(now: datetime) -> int:
-    """Close every batch whose week is over; what was not decided stays so. Returns how many."""
+    """Close every batch whose week is over. Returns how many.
+
+    An opinion that no second one came to is carried out; what nobody decided stays so, and what two people
+    differ on can still be settled.
+    """
     closed = 0
     for team in Team.objects.order_by("pk"):
         with team_transaction(team):
             closed += sum(_close(team, batch, now) for batch in _overdue(team, now))
+            for batch in ReviewBatch.objects.of(team).filter(status=BatchStatus.OPEN):
+                void_gone(team, batch)  # an edit that waits for its second opinion must not outlive its memory
     return closed
 
 
@@ -110,6 +121,9 @@ def _close(team: Team, batch: ReviewBatch, now: datetime) -> int:
     """Close one batch unless somebody was faster. Returns 1 or 0."""
     standing = ReviewBatch.objects.of(team).filter(pk=batch.pk, status=BatchStatus.OPEN)
     before = audit.state_of(batch)
+    if standing.exists():
+        void_gone(team, batch)
+        close_opinions(team, batch, SCHEDULE)
     won = standing.update(status=BatchStatus.CLOSED, closed_at=now)
     if won:
         batch.status, batch.closed_at = BatchStatus.CLOSED, now
@@ -145,6 +159,8 @@ def _draw(team: Team, seed: str, at: datetime) -> tuple[list[Drawn], dict[str, A
         for stratum, queue in queues.items()
     }
     targeted = pick_targeted(heads, {one.memory_id for one in random}, sizes.most_targeted)
+    taken = {one.memory_id for one in random + targeted}
+    canaries = pick_canaries(seed, known_answers(team, sizes.canaries), taken, sizes.canaries)
     population: dict[str, Any] = {
         str(stratum): {"eligible": queue.count(), "drawn": sum(one.stratum == stratum for one in targeted)}
         for stratum, queue in queues.items()
@@ -155,7 +171,18 @@ def _draw(team: Team, seed: str, at: datetime) -> tuple[list[Drawn], dict[str, A
         "this_week": min(len(pools[0]), len(random)),
         "pools": [{"eligible": len(pool), "digest": digest(pool)} for pool in pools],
     }
-    return mix(seed, random + targeted), population
+    if canaries:
+        population[str(Stratum.CANARY)] = {"eligible": len(canaries), "drawn": len(canaries)}
+    if sizes.overlap and _reviewers(team) > 1:
+        random = doubled(seed, random, sizes.overlap)
+        population[str(Stratum.RANDOM)]["for_two"] = sum(one.quorum > 1 for one in random)
+    return mix(seed, random + targeted + canaries), population
+
+
+def _reviewers(team: Team) -> int:
+    """How many people may judge: with one alone nobody waits for a second."""
+    roles = [role for role, may in permissions.ROLES.items() if permissions.REVIEW in may]
+    return Membership.objects.of(team).filter(role__in=roles).count()
 
 
 def _random_pools(team: Team, at: datetime) -> list[list[uuid.UUID]]:
@@ -203,6 +230,8 @@ def _add_items(team: Team, batch: ReviewBatch, drawn: list[Drawn]) -> None:
             stratum=one.stratum,
             inclusion_probability=one.probability,
             position=position,
+            quorum=one.quorum,
+            expected=one.expected,
         )
         for position, one in enumerate(drawn)
     )

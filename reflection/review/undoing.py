@@ -12,9 +12,7 @@ class ChangedSince(Exception):
     """Somebody moved the memory after the verdict; putting it back would undo their work too."""
 
 
-def state_to_put_back(
-    before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any]
-) -> dict[str, Any]:
+def state_to_put_back(before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the governed fields as an undo should leave them.
 
     `before` and `after` are what the verdict found and left, `now` is what stands there. A field nobody

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reflection.review import metric_views, views
+from reflection.review import batch_views, metric_views, views
 
 urlpatterns = [
     path("", views.home, name="review"),
@@ -13,5 +13,10 @@ urlpatterns = [
     path("items/<uuid:item_id>/undo/", views.undo, name="review-undo"),
     path("metrics/", metric_views.metrics_page, name="review-metrics"),
     path("metrics/<slug:table>.csv", metric_views.metrics_table, name="review-metrics-table"),
-    path("batches/<slug:week>/", views.batch_page, name="review-batch"),
+    path("metrics/<slug:table>.jsonl", metric_views.metrics_lines, name="review-metrics-lines"),
+    path("conflicts/", views.conflicts_page, name="review-conflicts"),
+    path("batches/<slug:week>/", batch_views.batch_page, name="review-batch"),
+    path("batches/<slug:week>/act/", batch_views.batch_act, name="review-batch-act"),
+    path("batches/<slug:week>/undo/", batch_views.batch_undo, name="review-batch-undo"),
+    path("batches/<slug:week>/items.<slug:form>", batch_views.batch_export, name="review-batch-export"),
 ]

@@ -17,13 +17,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from hindsight_site.accounts import permissions
 from hindsight_site.accounts.audit import person
-from hindsight_site.accounts.models import Membership
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Conflict, Invalid, Refused
-from memories.enums import Kind
-from reflection.enums import Decision, ItemState
+from reflection.enums import Decision
 from reflection.models import ReviewBatch, ReviewItem
-from reflection.review import pages, queries, sampling, turns, verdicts
+from reflection.review import pages, queries, sampling, settling, turns, verdicts
 
 # The decisions that need more: the field they wait for, and the step that asks for it.
 ASKS: dict[str, tuple[str, str]] = {
@@ -72,32 +70,50 @@ def item_page(request: TeamRequest, item_id: uuid.UUID) -> HttpResponse:
 @require_POST
 @team_page(permissions.REVIEW)
 def decide(request: TeamRequest, item_id: uuid.UUID) -> HttpResponse:
-    """Carry a decision out and go on to the next memory."""
+    """Carry a decision out and go on to the next memory; `settles` ends a disagreement, `adds` comes second."""
     item, given = find(request, item_id), request.POST
     decision = given.get("decision", "")
     field, ask = ASKS.get(decision, ("decision", ""))
     if field not in given:
         return see_other("review-item", item_id, ask=ask)
+    settles = "settles" in given
     try:
-        verdicts.decide(
-            team=request.team,
-            by=person(request.user),
-            reviewer=request.user,
-            item=item,
-            decision=decision,
-            reason=given.get("reason", "") if decision == Decision.DEMOTE else "",
-            note=given.get("note", "").strip(),
-            content=given["content"].replace("\r\n", "\n").strip() if decision == Decision.EDIT else None,
-            version=number(given.get("version", "")),
-            revision=number(given["revision"]) if "revision" in given else None,
-        )
+        if settles:
+            settling.settle(**_judgement(request, item))
+        else:
+            verdicts.decide(**_judgement(request, item), adds="adds" in given)
     except Invalid as refusal:
         context = pages.item_context(request, item, ask) | {"refusal": refusal, "given": given}
         return render(request, "review/item.html", context, status=refusal.status)
     except Refused as refusal:
-        context = {"item": item, "refusal": refusal, "decided": pages.first_verdict(item)}
+        context = pages.refused_context(request, item, refusal, given)
         return render(request, "review/refused.html", context, status=refusal.status)
+    if settles:
+        messages.success(request, "Settled. Both opinions are kept beside it.", extra_tags=_undo_of(item))
+        return see_other("review-conflicts")
     return see_next(request, item.batch)
+
+
+def _judgement(request: TeamRequest, item: ReviewItem) -> dict[str, Any]:
+    """What a form says, as the actions take it."""
+    given = request.POST
+    decision = given.get("decision", "")
+    return {
+        "team": request.team,
+        "by": person(request.user),
+        "reviewer": request.user,
+        "item": item,
+        "decision": decision,
+        "reason": given.get("reason", "") if decision == Decision.DEMOTE else "",
+        "note": given.get("note", "").strip(),
+        "content": given["content"].replace("\r\n", "\n").strip() if decision == Decision.EDIT else None,
+        "version": number(given.get("version", "")),
+        "revision": number(given["revision"]) if "revision" in given else None,
+    }
+
+
+def _undo_of(item: ReviewItem) -> str:
+    return reverse("review-undo", args=[item.pk])
 
 
 @require_POST
@@ -116,31 +132,16 @@ def undo(request: TeamRequest, item_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 @team_page()
-def batch_page(request: TeamRequest, week: str) -> HttpResponse:
-    """All items of one batch, with filters."""
-    batch = get_object_or_404(ReviewBatch.objects.of(request.team), week=week)
-    turns.void_gone(request.team, batch)
-    chosen = {name: request.GET.get(name, "") for name in ("decision", "kind", "reviewer")}
-    members = Membership.objects.of(request.team).select_related("user").order_by("user__email")
-    context: dict[str, Any] = {
-        "batch": batch,
-        "week": pages.week_title(batch.week),
-        "rows": queries.batch_items(request.team, batch, **chosen),
-        "chosen": chosen,
-        "filtered": any(chosen.values()),
-        "decisions": [(ItemState.PENDING, "Not decided yet"), *Decision.choices, (ItemState.VOID, "Void")],
-        "kinds": Kind.choices,
-        "reviewers": [(str(member.user_id), str(member.user)) for member in members],
-        "strata": pages.strata(request.team, batch),
-        "is_open": verdicts.is_open(batch),
-    }
-    return render(request, "review/batch.html", context)
+def conflicts_page(request: TeamRequest) -> HttpResponse:
+    """Where two people differ: both verdicts side by side, and the way to settle each."""
+    return render(request, "review/conflicts.html", pages.conflicts_context(request))
 
 
 def find(request: TeamRequest, item_id: uuid.UUID) -> ReviewItem:
     """Return an item of the reader's team; another team's does not exist."""
-    items = ReviewItem.objects.of(request.team).select_related("batch", "memory__scope__agent")
-    return get_object_or_404(items, pk=item_id)
+    item = get_object_or_404(queries.for_page(request.team), pk=item_id)
+    item.team = item.batch.team = item.memory.team = request.team  # known already: not to be read again
+    return item
 
 
 def see_next(request: TeamRequest, batch: ReviewBatch) -> HttpResponse:

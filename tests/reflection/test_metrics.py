@@ -253,6 +253,7 @@ def past_week(team: Team, agent: Agent, bob: User, ago: int, decisions: list[str
     with team_transaction(team):
         Memory.objects.filter(pk__in=[one.pk for one in made]).update(created_at=at, **memory)
         batch = open_batch(team=team, by=SYSTEM, at=at)
+        batch.items.update(quorum=1)  # those for two have tests of their own
         ReviewBatch.objects.filter(pk=batch.pk).update(closes_at=timezone.now() + timedelta(days=1))
         batch.refresh_from_db()
         for item, decision in zip(batch.items.order_by("position"), decisions, strict=False):

@@ -202,6 +202,7 @@ def test_rates_of_earlier_weeks_show_their_band_and_their_doubt(batch, team, bob
                 inclusion_probability=1,
                 position=at,
                 state=ItemState.DECIDED,
+                outcome=decision,
             )
             Verdict.objects.create(team=team, item=judged, reviewer=bob, decision=decision, memory_revision=1)
     page = text(browse(bob).get(HOME)).replace("\u202f", " ")

@@ -77,19 +77,35 @@ def test_nothing_judged_has_no_rate_and_a_few_are_too_few() -> None:
     assert not few.is_enough
 
 
-def test_pace_is_the_median_and_leaves_pauses_out() -> None:
-    spacings = [20, 30, 40, 3600, 30]
+def moments_of(spacings: list[float]) -> list[datetime]:
+    """The moments of decisions that lie so many seconds apart."""
     moments = [NOON]
     for seconds in spacings:
         moments.append(moments[-1] + timedelta(seconds=seconds))
-    assert statistics.seconds_per_decision(moments) == 30
-    assert minutes_left(moments, 10) == 5
+    return moments
+
+
+def test_pace_is_the_median_without_pauses_beside_the_usual_one() -> None:
+    """Four spacings of their own, 20, 30, 40 and 30 s, against ten of 25 s."""
+    assert statistics.seconds_per_decision(moments_of([20, 30, 40, 3600, 30])) == (10 * 25 + 4 * 30) / 14
 
 
 def test_pace_counts_the_last_fifty_only() -> None:
-    slow = [NOON + timedelta(seconds=200 * at) for at in range(60)]
-    quick = [slow[-1] + timedelta(seconds=10 * at) for at in range(1, 51)]
-    assert statistics.seconds_per_decision(slow + quick) == 10
+    pace = statistics.seconds_per_decision(moments_of([200] * 60 + [10] * 50))
+    assert pace == (10 * 25 + 49 * 10) / 59
+
+
+@given(st.lists(st.floats(10, 60), max_size=60), st.integers(1, 5))
+def test_a_few_quick_clicks_do_not_throw_the_estimate_about(spacings: list[float], clicks: int) -> None:
+    before = statistics.seconds_per_decision(moments_of(spacings))
+    after = statistics.seconds_per_decision(moments_of([*spacings, *[0.3] * clicks]))
+    assert after == pytest.approx(before, rel=0.6)
+    assert statistics.seconds_per_decision(moments_of([0.3] * clicks)) > 0.7 * statistics.USUAL_SPACING
+
+
+@given(st.lists(st.floats(0, 10_000), max_size=80))
+def test_a_decision_takes_seconds_whatever_was_measured(spacings: list[float]) -> None:
+    assert statistics.QUICKEST <= statistics.seconds_per_decision(moments_of(spacings)) <= statistics.SLOWEST
 
 
 def test_a_newcomer_gets_the_usual_pace() -> None:
