@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memories.contents import sentences
+
 _WARNING = re.compile(
     r"^\W*(?:(?:please|important|warning|caution|note)\W+)*"
     r"(?:do not|don['’]t|never|avoid|stop|refrain from|beware|must not|you (?:must|should) (?:not|never)|no need to)\b"
@@ -18,11 +20,29 @@ _ORDER = re.compile(
     r"|put|take|turn|apply|follow|include|remove|delete|create|update|search|look|prefer|cancel|book|offer|tell|say)\b",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|`[^`]*`|「[^」]*」")
+_CLAUSE = re.compile(r"[,;:，；：]")
+_CONDITION = re.compile(
+    r"^\W*(?:when|whenever|if|before|after|while|once|unless|for|in|with|where|to)\b|^\W*(?:如果|若|当|在)", re.I
+)
 
 
 def is_warning(text: str) -> bool:
-    """Whether the text begins by telling what not to do: "Do not …", "Never …", "不要…"."""
-    return _WARNING.match(text) is not None
+    """Whether the text tells what not to do, and nothing to do: "Do not …", "X is refused. Never …", "…，不要…"."""
+    if _WARNING.match(text):
+        return True
+    warned = False
+    for sentence in sentences(_QUOTED.sub(" ", text)):
+        *led, last = _CLAUSE.split(sentence)
+        if _WARNING.match(last) and not any(map(_orders, led)):
+            warned = True
+        elif _orders(sentence) or _CONDITION.match(sentence):
+            return False  # what it tells to do counts, and a condition leads to what is to be done
+    return warned
+
+
+def _orders(text: str) -> bool:
+    return bool(_ORDER.match(text) or _ADVISING.search(text) or _ZH_ADVISING.search(text))
 
 
 def is_advice(text: str) -> bool:

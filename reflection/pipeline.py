@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import Min
 from django.utils import timezone
 
 from hindsight_site.accounts.audit import system
@@ -21,11 +23,12 @@ from hindsight_site.accounts.tenancy import team_transaction
 from memories import indexing
 from memories.actions import Draft, EvidenceDraft
 from memories.enums import Kind
-from memories.models import Memory, RecallHit
+from memories.models import Memory
 from memories.policies import LIVE
-from memories.safety.masking import find as find_pii
+from memories.receipt_queries import HandedOut, handed_out
+from memories.safety.planted import planted, strings_of
 from memories.safety.screening import screen
-from reflection import admission, asker, distill, ending, lease, model_choice, operations, prepare
+from reflection import admission, asker, distill, ending, lease, model_choice, operations, prepare, said
 from reflection.asker import AskerGone
 from reflection.consolidation import looking
 from reflection.distill.endpoint import ModelEndpoint
@@ -40,7 +43,8 @@ from reflection.prepare import Prepared
 
 logger = logging.getLogger(__name__)
 ACTOR = system("reflection")
-RECALLS_BEFORE = timedelta(days=1)  # what was recalled this long before a trace may echo in it
+RECALLS_BEFORE = timedelta(days=1)  # what was recalled this long before a task may echo in it
+LONGEST_TASK = timedelta(days=30)  # a trace that was sent whole says itself when it began; within this it is believed
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
 def _read(claim: Claim, run: Reflection) -> Material:
     with team_transaction(claim.team):
         trace = Trace.objects.of(claim.team).select_related("agent", "token").get(reflections=claim.row_id)
-        prepared = prepare.prepare(trace_form(trace), _recalled_texts(claim.team, trace))
+        given = _handed_out(claim.team, trace)
+        prepared = prepare.prepare(trace_form(trace), given.texts, given.recall_ids)
         written = ReflectionResult.objects.of(claim.team).filter(
             reflection__trace=trace, memory__kind=Kind.EXPERIENCE, effect=ReflectionResult.Effect.CREATED
         )
@@ -121,13 +126,14 @@ def _distil(claim: Claim, material: Material) -> Distilled:
     return ending.counted(claim.team, lambda: distill.distil(trace, known, endpoint=endpoint), endpoint)
 
 
-def _recalled_texts(team: Team, trace: Trace) -> tuple[str, ...]:
-    hits = RecallHit.objects.of(team).filter(
-        recall__agent=trace.agent,
-        recall__created_at__gte=trace.created_at - RECALLS_BEFORE,
-        recall__created_at__lte=trace.ended_at or timezone.now(),
-    )
-    return tuple(hits.order_by("-id").values_list("memory__content", flat=True)[:100])
+def _handed_out(team: Team, trace: Trace) -> HandedOut:
+    """What was recalled for this task, and shortly before it began."""
+    began = min(filter(None, [trace.created_at, trace.steps.aggregate(first=Min("at"))["first"]]))
+    since = max(began, trace.created_at - LONGEST_TASK) - RECALLS_BEFORE
+    return handed_out(
+        team=team, agent=trace.agent, token_id=trace.token_id, session_id=trace.session_id, since=since,
+        until=trace.ended_at or timezone.now(),
+    )  # fmt: skip
 
 
 def _known(team: Team, scope_id: uuid.UUID, trace: Trace) -> tuple[Known, ...]:
@@ -150,14 +156,13 @@ def _judge(material: Material, distilled: Distilled) -> tuple[list[Judged], list
             refused.append({"content": candidate.content, "reason": verdict.reason, "detail": verdict.detail})
             continue
         lessons += verdict.candidate.kind == Kind.EXPERIENCE
-        judged.append(Judged(verdict.candidate, _quarantine_reason(verdict.candidate, suspicious)))
+        reason = _quarantine_reason(verdict.candidate, suspicious, material.trace.environment)
+        judged.append(Judged(verdict.candidate, reason))
     return judged, refused
 
 
 def _admit(candidate: Candidate, prepared: Prepared, lessons: int) -> admission.Admitted | admission.Refused:
-    verdict = admission.admit(
-        candidate, prepared.trace, contains_pii=bool(find_pii(candidate.content)), lessons_so_far=lessons
-    )
+    verdict = admission.admit(candidate, prepared.trace, contains_pii=said.holds_pii(candidate), lessons_so_far=lessons)
     if isinstance(verdict, admission.Refused):
         return verdict
     # A quote of a note that preparing put in has no place in the trace as it was stored.
@@ -171,18 +176,22 @@ def _suspicious_steps(form: TraceForm) -> dict[int, str]:
     """Which steps look like planted instructions, and why."""
     found = {}
     for step in form.steps:
-        verdict = screen(step.text, channel="tool_output" if step.role == "tool" else "user_input")
+        text = "\n".join((step.text, *strings_of(step.arguments))) if step.content else step.text
+        verdict = screen(text, channel="tool_output" if step.role == "tool" else "user_input")
         if verdict.suspicious:
             found[step.sequence] = verdict.reason
     return found
 
 
-def _quarantine_reason(candidate: Candidate, suspicious: dict[int, str]) -> str:
-    own = screen(candidate.content, channel="memory")
-    if own.suspicious:
-        return own.reason
+def _quarantine_reason(candidate: Candidate, suspicious: dict[int, str], environment: Mapping[str, Any]) -> str:
+    """Why a candidate must wait for a person: what it says anywhere, what it rests on, or where it was learnt."""
+    own = said.planted_in(candidate)
+    if own:
+        return own
     rests_on = [suspicious[quote.step] for quote in candidate.quotes if quote.step in suspicious]
-    return f"rests on a suspicious step: {rests_on[0]}" if rests_on else ""
+    if rests_on:
+        return f"rests on a suspicious step: {rests_on[0]}"
+    return planted({"environment": environment})
 
 
 def _finish(

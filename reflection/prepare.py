@@ -8,17 +8,20 @@ notes have no original; `Prepared.original_quote` tells.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memories.context_frame import CONTEXT_BEGIN, CONTEXT_END
+from memories.safety.planted import strings_of
 from reflection.distill.calls import is_call
 from reflection.distill.signs import is_result
+from reflection.echo import Needle, blanked, echoes, heard, needles, without_echoes
 from reflection.enums import Role
-from reflection.forms import Quote, StepForm, TraceForm
+from reflection.forms import Quote, StepForm, TraceForm, step_text
 
 RECALL_TOOLS = ("hindsight_recall", "hindsight_get")  # what they return is our own memory
-RECALLED_AT_LEAST = 20  # characters; a shorter recalled text is too common to be known as ours
+RESOURCE = "hindsight://"  # what a client's reading tool names when it reads a memory of ours
+_UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_BLANKS = re.compile(r"[ \t]{2,}")
 _NOTE = "(the same result as step {})"  # read back by distill.calls.SAME_RESULT
 
 
@@ -73,24 +76,26 @@ class Shard:
         return sum(piece.end - piece.start for piece in self.pieces)
 
 
-def prepare(trace: TraceForm, recalled_texts: Sequence[str] = ()) -> Prepared:
+def prepare(trace: TraceForm, recalled_texts: Sequence[str] = (), recall_ids: Collection[str] = ()) -> Prepared:
     """Cut what came from our own recall, and collapse identical tool results.
 
-    `recalled_texts` are memories that were handed to this agent; they are cut wherever they stand
-    word for word. Framed contexts and the results of our own recall tools are cut whole.
+    `recalled_texts` are memories that were handed to this agent; they are cut wherever they stand word for
+    word (see `reflection.echo`). Framed contexts are cut whole, and so are the results of our own recall
+    tools and those that bear one of `recall_ids`.
     """
-    known = _patterns(recalled_texts)
+    known = heard(needles(recalled_texts), _texts(trace))
+    own = _own_results(trace, recall_ids)
     steps: list[StepForm] = []
     first_seen: dict[tuple[str, str], int] = {}
     cut = repeated = 0
-    own = _own_results(trace)
     for step in trace.steps:
-        cleaned = _blanked(step.content) if step.sequence in own else _without_recall(step.content, known)
-        cut += sum(before != after for before, after in zip(step.content, cleaned, strict=True))
-        note = _repeat_note(step, cleaned, first_seen)
+        cleaned = _cleaned(step, own, known)
+        cut += _differing(step, cleaned)
+        note = _repeat_note(step, cleaned.content, first_seen)
         repeated += note is not None
-        steps.append(replace(step, content=cleaned if note is None else note))
-    return Prepared(replace(trace, steps=tuple(steps)), trace, Dropped(cut, repeated))
+        steps.append(cleaned if note is None else replace(cleaned, content=note))
+    spoken = replace(trace, task=_said(trace.task, known), result=_said(trace.result, known), steps=tuple(steps))
+    return Prepared(spoken, trace, Dropped(cut, repeated))
 
 
 def shard(trace: TraceForm, max_chars: int) -> list[Shard]:
@@ -115,48 +120,65 @@ def shard(trace: TraceForm, max_chars: int) -> list[Shard]:
     return shards
 
 
-def _patterns(recalled_texts: Sequence[str]) -> list[re.Pattern[str]]:
-    """Return patterns that find the recalled texts whatever the white space, longest first."""
-    texts = {" ".join(text.split()) for text in recalled_texts}
-    usable = sorted((text for text in texts if len(text) >= RECALLED_AT_LEAST), key=len, reverse=True)
-    return [re.compile(r"\s+".join(re.escape(word) for word in text.split(" "))) for text in usable]
-
-
-def _own_results(trace: TraceForm) -> set[int]:
-    """Return the results of our own recall tools, whatever prefix a client puts before their names."""
-    own: set[int] = set()
-    asked = False
+def _texts(trace: TraceForm) -> Iterator[str]:
+    yield from (trace.task, trace.result)
     for step in trace.steps:
-        named = step.tool.endswith(RECALL_TOOLS)
+        yield step.content
+        yield from strings_of(step.arguments)
+
+
+def _own_results(trace: TraceForm, recall_ids: Collection[str]) -> set[int]:
+    """Return the results that are our own memory: of our tools whatever prefix a client gives them, of our
+    resources, and every result that bears the id of a recall that this agent made."""
+    own: set[int] = set()
+    waiting: list[StepForm] = []  # calls that were not answered yet
+    for step in trace.steps:
         if is_call(step):
-            asked = named
-        elif is_result(step) and (named or (asked and not step.tool)):
-            own.add(step.sequence)
-            asked = False
+            waiting.append(step)
+        elif is_result(step):
+            call = _answered(step, waiting)
+            if _is_ours(step) or (call and _asks_us(call)) or _bears(step.content, recall_ids):
+                own.add(step.sequence)
     return own
 
 
-def _without_recall(text: str, known: Sequence[re.Pattern[str]]) -> str:
-    for start, end in _frames(text):
-        text = text[:start] + _blanked(text[start:end]) + text[end:]
-    for pattern in known:
-        text = pattern.sub(lambda match: _blanked(match.group()), text)
-    return text
+def _answered(result: StepForm, waiting: list[StepForm]) -> StepForm | None:
+    """Take from the waiting calls the one that a result answers: of the same tool, or the oldest for one without."""
+    call = next((call for call in waiting if not result.tool or call.tool == result.tool), None)
+    if call is not None:
+        waiting.remove(call)
+    return call
 
 
-def _frames(text: str) -> Iterator[tuple[int, int]]:
-    """Find framed contexts; one that never ends reaches to the end of its text."""
-    at = text.find(CONTEXT_BEGIN)
-    while at >= 0:
-        end = text.find(CONTEXT_END, at + len(CONTEXT_BEGIN))
-        stop = len(text) if end < 0 else end + len(CONTEXT_END)
-        yield at, stop
-        at = text.find(CONTEXT_BEGIN, stop)
+def _is_ours(step: StepForm) -> bool:
+    return step.tool.endswith(RECALL_TOOLS)
 
 
-def _blanked(text: str) -> str:
-    """Return blanks of the same length, with line breaks where they were."""
-    return re.sub(r"[^\n]", " ", text)
+def _asks_us(call: StepForm) -> bool:
+    return _is_ours(call) or any(text.startswith(RESOURCE) for text in strings_of(call.arguments))
+
+
+def _bears(text: str, recall_ids: Collection[str]) -> bool:
+    return bool(recall_ids) and any(found in recall_ids for found in _UUID.findall(text))
+
+
+def _cleaned(step: StepForm, own: set[int], known: Sequence[Needle]) -> StepForm:
+    content = blanked(step.content, None if step.sequence in own else echoes(step.content, known))
+    return replace(step, content=content, arguments=without_echoes(step.arguments, known))
+
+
+def _said(text: str, known: Sequence[Needle]) -> str:
+    """A text about the whole task without its echoes; nothing is quoted from it, so that no place has to stay."""
+    spans = echoes(text, known)
+    return _BLANKS.sub(" ", blanked(text, spans)).strip() if spans else text
+
+
+def _differing(before: StepForm, after: StepForm) -> int:
+    """How many characters of a step were blanked."""
+    pairs = [(before.content, after.content)]
+    if before.arguments != after.arguments:
+        pairs.append((step_text("", "", before.arguments), step_text("", "", after.arguments)))
+    return sum(a != b for old, new in pairs for a, b in zip(old, new, strict=True))
 
 
 def _repeat_note(step: StepForm, content: str, first_seen: dict[tuple[str, str], int]) -> str | None:

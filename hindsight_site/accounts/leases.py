@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, models
@@ -23,6 +23,9 @@ from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.tenancy import team_transaction
 
 QUEUED, RUNNING = "queued", "running"
+CLOCKS_DIFFER = timedelta(minutes=1)  # between machines that keep time
+STUCK_AFTER = timedelta(minutes=10)  # the sweep has looked ten times by then
+LONGEST_TURN = timedelta(hours=1)  # the queue ends a long task by then (Q_CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,13 @@ def claim(
 ) -> Claim | None:
     """Claim a row that is due, or whose worker stopped renewing. None: somebody else has it, or it has ended."""
     now = timezone.now()
-    due = Q(status=QUEUED, run_after__lte=now)
-    abandoned = Q(status=RUNNING, lease_until__lt=now)
+    due = Q(status=QUEUED) & (Q(run_after__lte=now) | _from_ahead("created_at", now))
     with team_transaction(team):
         row = _rows(model, team, row_id)
         fence = row.values_list("fence", flat=True).first()
         if fence is None:
             return None
-        won = row.filter(due | abandoned, fence=fence, attempts__lt=max_attempts).update(
+        won = row.filter(due | _abandoned(now), fence=fence, attempts__lt=max_attempts).update(
             status=RUNNING,
             fence=fence + 1,
             attempts=F("attempts") + 1,  # at the claim, so that a death counts
@@ -104,14 +106,36 @@ def kept(claim: Claim) -> Iterator[None]:
 def lost(rows: QuerySet[Any], wake_up_lost_after: timedelta) -> QuerySet[Any]:
     """Those of `rows` whose wake-up or worker was lost."""
     now = timezone.now()
-    waiting = Q(status=QUEUED, run_after__lt=now, created_at__lt=now - wake_up_lost_after)
-    abandoned = Q(status=RUNNING, lease_until__lt=now)
-    return rows.filter(waiting | abandoned).order_by("run_after")
+    due_long_since = Q(run_after__lt=now, created_at__lt=now - wake_up_lost_after)
+    waiting = Q(status=QUEUED) & (due_long_since | _from_ahead("created_at", now))
+    return rows.filter(waiting | _abandoned(now)).order_by("run_after")
 
 
 def dead(rows: QuerySet[Any], max_attempts: int) -> QuerySet[Any]:
     """Those of `rows` whose worker died at every attempt: to be buried, visibly."""
     return rows.filter(status=RUNNING, lease_until__lt=timezone.now(), attempts__gte=max_attempts)
+
+
+def stuck(rows: QuerySet[Any], now: datetime) -> QuerySet[Any]:
+    """Those of `rows`, all of one team, that somebody should look after: neither the queue nor the sweep does.
+
+    Due long since while no row of the team was taken up; or at work without a lease, or longer than any turn takes.
+    """
+    long_ago = now - STUCK_AFTER
+    hung = Q(status=RUNNING) & (Q(lease_until__lt=long_ago) | Q(started_at__lt=now - LONGEST_TURN))
+    if rows.filter(started_at__gte=long_ago).exists():
+        return rows.filter(hung)  # they wait for their turn: workers are there
+    return rows.filter(hung | Q(status=QUEUED, run_after__lt=long_ago))
+
+
+def _abandoned(now: datetime) -> Q:
+    """Nobody renews it. Who claimed it by a clock that was ahead is not waited for: the fence keeps them out."""
+    return Q(status=RUNNING) & (Q(lease_until__lt=now) | _from_ahead("started_at", now))
+
+
+def _from_ahead(field: str, now: datetime) -> Q:
+    """Written when the clock was ahead of what it is set to now: none of the row's times can be waited for."""
+    return Q(**{f"{field}__gt": now + CLOCKS_DIFFER})
 
 
 def _rows(model: type[models.Model], team: Team, row_id: uuid.UUID) -> QuerySet[Any]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reflection.api import erasures, models, reflections, reviews, traces, transfers
+from reflection.api import erasures, models, progress, reflections, reviews, traces, transfers
 
 urlpatterns = [
     path("erasures", erasures.ErasuresView.as_view()),
@@ -17,6 +17,7 @@ urlpatterns = [
     path("traces/<uuid:trace_id>/steps", traces.StepsView.as_view()),
     path("traces/<uuid:trace_id>/finish", traces.FinishView.as_view()),
     path("reflections", reflections.ReflectionsView.as_view()),
+    path("reflections/progress", progress.ProgressView.as_view()),
     path("reflections/<uuid:reflection_id>", reflections.ReflectionView.as_view()),
     path("reviews/batches", reviews.BatchesView.as_view()),
     path("reviews/batches/<uuid:batch_id>/items", reviews.ItemsView.as_view()),

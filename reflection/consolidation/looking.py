@@ -11,9 +11,7 @@ from memories.actions import Draft, EvidenceDraft
 from memories.actions.governing import may_become_semantic
 from memories.enums import Kind, RelationKind, Tier, Trust
 from memories.models import Memory
-from memories.safety.masking import find as find_pii
-from memories.safety.screening import screen
-from reflection import admission, distill, ending, model_choice
+from reflection import admission, distill, ending, model_choice, said
 from reflection.consolidation import patterns
 from reflection.consolidation.gathering import Gathered, gather
 from reflection.consolidation.patterns import INDEPENDENT
@@ -72,7 +70,7 @@ def judge(gathered: Gathered, distilled: Distilled) -> tuple[list[Candidate], Re
 def _admit(gathered: Gathered, candidate: Candidate, so_far: int) -> admission.Admitted | admission.Refused:
     if candidate.kind == Kind.TASK:
         return admission.Refused(RejectReason.NOT_DURABLE, "an episode is told once, by its own trace")
-    verdict = admission.admit(candidate, gathered.form, contains_pii=bool(find_pii(candidate.content)))
+    verdict = admission.admit(candidate, gathered.form, contains_pii=said.holds_pii(candidate))
     if isinstance(verdict, admission.Refused):
         return verdict
     if len(gathered.traces(quote.step for quote in verdict.candidate.quotes)) < INDEPENDENT:
@@ -109,7 +107,6 @@ def _propose(
 
 def _draft(gathered: Gathered, distilled: Distilled, candidate: Candidate) -> Draft:
     sources = gathered.cited(quote.step for quote in candidate.quotes)
-    planted = screen(candidate.content, channel="memory")
     return Draft(
         content=candidate.content,
         kind=candidate.kind,
@@ -126,7 +123,7 @@ def _draft(gathered: Gathered, distilled: Distilled, candidate: Candidate) -> Dr
         prompt_version=distilled.prompt_version,
         evidence=tuple(quote for source in sources for quote in _evidence(gathered, source)),
         proposed=True,
-        quarantine_reason=planted.reason if planted.suspicious else "",
+        quarantine_reason=said.planted_in(candidate),
     )
 
 

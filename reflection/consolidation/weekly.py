@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from hindsight_site.accounts.audit import system
+from hindsight_site.accounts.audit import Actor, system
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.tenancy import team_transaction
 from memories.models import Scope
@@ -26,15 +26,19 @@ def request_due(now: datetime, *, team: Team | None = None, again: bool = False)
 
 
 def _request_in(team: Team, now: datetime, again: bool) -> int:
-    asked = 0
     with team_transaction(team):
-        for scope in Scope.objects.of(team).select_related("agent").order_by("slug"):
-            episodes = list(recent(team, scope, now - LOOKS_BACK)[:MOST])
-            if len(episodes) < FEWEST or (not again and _looked(team, scope, now)):
-                continue
-            request_consolidation(team=team, by=BY, agent=scope.agent, scope=scope, episodes=episodes, reason=REASON)
-            asked += 1
-    return asked
+        scopes = Scope.objects.of(team).select_related("agent").order_by("slug")
+        return sum(request_in_scope(team, scope, now, again=again) is not None for scope in scopes)
+
+
+def request_in_scope(
+    team: Team, scope: Scope, now: datetime, *, by: Actor = BY, again: bool = False
+) -> Reflection | None:  # fmt: skip
+    """Queue the look across one scope's last week; None where there is nothing new to look at."""
+    episodes = list(recent(team, scope, now - LOOKS_BACK)[:MOST])
+    if len(episodes) < FEWEST or (not again and _looked(team, scope, now)):
+        return None
+    return request_consolidation(team=team, by=by, agent=scope.agent, scope=scope, episodes=episodes, reason=REASON)
 
 
 def _looked(team: Team, scope: Scope, now: datetime) -> bool:

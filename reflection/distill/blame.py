@@ -59,6 +59,7 @@ WEIGHTS = {
     "first_work": 0.8,
     "said_last": 0.2,
 }
+BESIDE = 0.5  # of the weight of the steps next to it: a mistake and its first sign often stand side by side
 EARLY = 0.6  # weight of standing at the very beginning, falling to 0 at the end
 
 # Grounds in words: (English, Chinese).
@@ -159,7 +160,14 @@ def blame(trace: TraceForm, findings: Findings) -> Blame | None:
     totals: dict[int, float] = defaultdict(float)
     for sign in signs:
         totals[sign.sequence] += sign.weight
-    chosen = max(totals, key=lambda seq: (totals[seq] + EARLY * (1 - place[seq] / span), -place[seq]))
+    held = {place[seq]: total for seq, total in totals.items()}
+
+    def evidence(seq: int) -> tuple[float, int]:
+        at = place[seq]
+        beside = held.get(at - 1, 0.0) + held.get(at + 1, 0.0)
+        return totals[seq] + BESIDE * beside + EARLY * (1 - at / span), -at
+
+    chosen = max(totals, key=evidence)
     strongest = max((sign for sign in signs if sign.sequence == chosen), key=lambda sign: sign.weight)
     attempt = tools.get(chosen)
     error = attempt.error if attempt and strongest.ground in ("verdict", "error", "outlived") else None

@@ -185,6 +185,7 @@ def conversation(endpoint: ModelEndpoint, model: str) -> Iterator[Conversation]:
             yield talk
         except DistillError as error:
             error.tokens_in, error.tokens_out = talk.tokens_in, talk.tokens_out
+            error.cost_usd = talk.cost_usd()
             raise
 
 

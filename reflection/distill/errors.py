@@ -19,6 +19,7 @@ _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens"
     r"|string_above_max_length"
 )
+_FORMAT = re.compile(r"response_format|json[_ ]?schema|json[_ ]?object|grammar|guided|not implemented")
 _FILTERED = re.compile(r"content_filter|content management policy")
 
 
@@ -26,7 +27,7 @@ class DistillError(Exception):
     """A model could not do it. The message is short, safe to show, and free of secrets and trace text.
 
     `retryable`: a later run may succeed, after `retry_after` seconds where that is known. The tokens that
-    were used all the same are on `tokens_in` and `tokens_out`.
+    were used all the same are on `tokens_in` and `tokens_out`, what they cost on `cost_usd` (None: not known).
     """
 
     def __init__(self, message: str, *, retryable: bool, retry_after: float | None = None) -> None:
@@ -35,6 +36,7 @@ class DistillError(Exception):
         self.retry_after = retry_after
         self.tokens_in = 0
         self.tokens_out = 0
+        self.cost_usd: float | None = None
 
 
 class NotTaken(Exception):
@@ -60,6 +62,8 @@ def explained(error: APIError, model: str) -> DistillError | NotTaken:
     status = error.status_code
     if status in (400, 413, 422):
         return _about_the_request(error, model)
+    if status == 501 or (status == 500 and _FORMAT.search(f"{error.message}".lower())):
+        return NotTaken(error, model)  # some servers fail where they do not know the format that is asked for
     if status in (401, 403):
         return DistillError(f"The model endpoint refused the API key ({status}).", retryable=False)
     if status == 404:

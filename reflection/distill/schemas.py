@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memories.enums import Kind, Tier
-from memories.structures import STRUCTURES, StructureError, validate
+from memories.structures import FREE_OBJECTS, STRUCTURES, StructureError, validate
 from reflection.distill.answers import AnswerError, read_object
 from reflection.distill.quotes import QuoteFinder
 from reflection.enums import RejectReason
@@ -280,9 +280,11 @@ def _without_blanks(value: Any) -> Any:
 
 
 def _pairs_to_objects(value: Any) -> Any:
-    """Lists of name and value pairs become the objects that they stand for."""
+    """Lists of name and value pairs become the objects that they stand for; so does one without any pair."""
     if isinstance(value, dict):
-        return {name: _pairs_to_objects(item) for name, item in value.items()}
+        return {
+            name: {} if item == [] and name in FREE_OBJECTS else _pairs_to_objects(item) for name, item in value.items()
+        }
     if isinstance(value, list):
         if value and all(isinstance(item, dict) and item.keys() == {"name", "value"} for item in value):
             return {str(item["name"]): item["value"] for item in value}

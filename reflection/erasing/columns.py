@@ -22,6 +22,7 @@ MACHINE_MADE = {
     ("AuditEvent", "before"), ("AuditEvent", "after"), ("AuditEvent", "object_id"), ("AuditEvent", "object_type"),
     ("AuditEvent", "verb"), ("AuditEvent", "request_id"), ("AuditEvent", "actor_id"), ("Memory", "fingerprint"),
     ("ApiToken", "prefix"), ("ReviewBatch", "seed"), ("ReviewBatch", "week"), ("MemoryVector", "model_id"),
+    ("AuditReason", "verb"), ("AuditReason", "object_type"), ("AuditReason", "object_id"),
     ("Trace", "mask_numbers"), ("Trace", "digest"), ("Evidence", "trace_digest"),
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from hindsight_site.accounts.models import (
     Agent,
     ApiToken,
     AuditEvent,
+    AuditReason,
     IdempotencyKey,
     Invitation,
     JobChunk,
@@ -27,7 +28,7 @@ from reflection.erasing.needles import Needle, compiled, without
 from reflection.models import Step, Trace
 
 # Rows that serve nobody without the text, or may not be edited: they go.
-DELETED: tuple[type[models.Model], ...] = (IdempotencyKey, Revision, Invitation, Merge)
+DELETED: tuple[type[models.Model], ...] = (IdempotencyKey, Revision, Invitation, Merge, AuditReason)
 # Names and labels: the text around the find is kept.
 NAMED: tuple[type[models.Model], ...] = (Agent, Scope, ApiToken, AuditEvent)
 # Taken away whole by the plan, not cut; the record that a team was deleted is no team's any more.

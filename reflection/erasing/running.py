@@ -20,6 +20,7 @@ from hindsight_site.accounts.jobs.running import Work
 from hindsight_site.accounts.models import JobChunk
 from hindsight_site.accounts.tenancy import team_transaction
 from memories import actions as memory_actions
+from memories import vector_outbox
 from memories.actions.merging import take_out
 from memories.enums import Status
 from memories.models import Evidence, Feedback, Memory
@@ -32,6 +33,7 @@ from reflection.models import Trace
 
 MEMORIES, TRACES, ROWS = 50, 5, 200  # a batch
 ROUNDS = 4
+INDEX_SECONDS = 20.0  # that the vector index is waited for; a worker goes on where it is slower
 REASON = "erased on request"
 
 
@@ -48,7 +50,9 @@ def run(work: Work) -> dict[str, Any]:
         if not left:
             break
     _record(work, by, target, counts, left)
-    return {"erased": dict(+counts), "found_afterwards": sum(left.values()), **({"left_in": left} if left else {})}
+    told = {"erased": dict(+counts), "found_afterwards": sum(left.values()), **({"left_in": left} if left else {})}
+    waiting = vector_outbox.tell_now(work.team, seconds=INDEX_SECONDS)
+    return {**told, **({"waiting_for_vector_index": waiting} if waiting else {})}
 
 
 def _actor(work: Work, target: Target) -> Actor:

@@ -10,9 +10,9 @@ from operator import or_
 
 from django.db import models
 from django.db.models import Count, Exists, F, FloatField, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Abs, Coalesce
+from django.db.models.functions import Abs, Cast, Coalesce
 
-from hindsight_site.accounts.models import Team
+from hindsight_site.accounts.models import AuditReason, Team
 from memories.enums import FailureClass, Status, Tier
 from memories.models import (
     Evidence,
@@ -91,8 +91,11 @@ def _search_rows_differ(team: Team) -> QuerySet:
 def _forgotten_with_remains(team: Team) -> QuerySet:
     rows = Memory.objects.of(team).filter(status=Status.FORGOTTEN)
     said = ~Q(tags=[]) | ~Q(metadata={}) | ~Q(environment={}) | ~Q(actor="") | ~Q(fingerprint="")
+    ident = Cast(OuterRef("pk"), models.TextField())
+    reasons = AuditReason.objects.of(team).filter(object_type="memory", object_id=ident)
     hanging = (
-        Exists(Evidence.objects.of(team).filter(_of()))
+        Exists(reasons.exclude(verb="memory.forgotten"))
+        | Exists(Evidence.objects.of(team).filter(_of()))
         | Exists(Revision.objects.of(team).filter(_of()))
         | Exists(Merge.objects.of(team).filter(_of()))
         | Exists(QuarantineCase.objects.of(team).filter(_of()))

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from hindsight_site.accounts import audit
 from hindsight_site.accounts.audit import Actor
-from hindsight_site.accounts.models import Team
-from memories import indexing
+from hindsight_site.accounts.models import AuditReason, Team
+from memories import indexing, vector_outbox
 from memories.models import Evidence, Memory, MemoryTerms, MemoryVector, Merge, QuarantineCase, Relation, Revision
 from reflection.invariants.checks import Check
 from reflection.models import Trace
@@ -49,13 +49,11 @@ def _index(team: Team, rows: list[Any]) -> None:
 
 
 def _drop_search_rows(team: Team, rows: list[Any]) -> None:
-    for table in (MemoryTerms, MemoryVector):
-        table.objects.of(team).filter(memory_id__in=_ids(rows)).delete()
+    indexing.drop_many(team, _ids(rows))
 
 
 def _drop_orphans(team: Team, rows: list[Any]) -> None:
-    for table in (MemoryTerms, MemoryVector):
-        table.objects.of(team).filter(memory_id__in=[row.memory_id for row in rows]).delete()
+    indexing.drop_many(team, [row.memory_id for row in rows])
 
 
 def _align_search_rows(team: Team, rows: list[Any]) -> None:
@@ -63,10 +61,13 @@ def _align_search_rows(team: Team, rows: list[Any]) -> None:
         for table in (MemoryTerms, MemoryVector):
             said = {"status": memory.status, "scope_id": memory.scope_id}
             table.objects.of(team).filter(memory_id=memory.pk).update(**said)
+    vector_outbox.note(team.pk, _ids(rows))
 
 
 def _empty_tombstones(team: Team, rows: list[Any]) -> None:
     ids = _ids(rows)
+    reasons = AuditReason.objects.of(team).filter(object_type="memory", object_id__in=[str(ident) for ident in ids])
+    reasons.exclude(verb="memory.forgotten").delete()
     Evidence.objects.of(team).filter(memory__in=ids).delete()
     Revision.objects.of(team).filter(memory__in=ids).delete()
     Merge.objects.of(team).filter(memory__in=ids).delete()

@@ -17,10 +17,13 @@ from hindsight_site.accounts.jobs.models import Job
 from hindsight_site.accounts.jobs.running import Work
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.tenancy import team_transaction
+from reflection.invariants import vector_index
 from reflection.invariants.checks import CHECKS, Check
 from reflection.invariants.repairs import repair
+from reflection.invariants.vector_index import IndexFinding
 
 EXAMPLES = 5
+INDEX_SECONDS = 40.0  # of a night to compare a team with the vector index; the command takes its time
 KEPT = timedelta(days=90)  # how long the results of former nights stay
 BY = audit.system("integrity check")
 
@@ -43,7 +46,7 @@ def look(team: Team, check: Check) -> Finding:
     return Finding(check, count, tuple(pk[-1] if isinstance(pk, tuple) else pk for pk in examples))
 
 
-def check_team(team: Team, *, mend: bool = False) -> Iterator[Finding]:
+def check_team(team: Team, *, mend: bool = False) -> Iterator[Finding | IndexFinding]:
     """Go through all invariants of a team, each in a transaction of its own; mend what can be."""
     for check in CHECKS:
         with team_transaction(team):
@@ -53,6 +56,7 @@ def check_team(team: Team, *, mend: bool = False) -> Iterator[Finding]:
             continue
         mended = _mend(team, check, found.count)
         yield Finding(check, found.count, found.examples, mended)
+    yield from vector_index.look(team, mend=mend, examples=EXAMPLES)
 
 
 def _mend(team: Team, check: Check, count: int) -> int:
@@ -78,7 +82,9 @@ def run(work: Work) -> dict[str, Any]:
             if count := look(work.team, check).count:
                 findings[check.name] = count
             work.cursor.update(place=place + 1, findings=findings)
-    return {"checked": len(CHECKS), "findings": sum(findings.values()), "found": findings}
+    index = list(vector_index.look(work.team, mend=False, examples=0, seconds=INDEX_SECONDS))
+    findings |= {finding.check.name: finding.count for finding in index if finding.count}
+    return {"checked": len(CHECKS) + len(index), "findings": sum(findings.values()), "found": findings}
 
 
 def request_all() -> int:

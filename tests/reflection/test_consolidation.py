@@ -12,7 +12,6 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.tenancy import team_transaction
 from memories.models import Memory, Relation
 from reflection import pipeline
@@ -258,4 +257,3 @@ def test_a_suspended_team_is_left_alone(agent) -> None:
         agent.team.suspended_at = timezone.now()
         agent.team.save(update_fields=["suspended_at"])
     assert weekly.request_due(timezone.now()) == 0
-    assert SYSTEM.kind == "system"

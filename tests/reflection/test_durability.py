@@ -14,15 +14,17 @@ from django.utils import timezone
 
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.accounts.tenancy import team_transaction
-from memories.models import Evidence, Memory
+from memories.models import Evidence, Memory, MemoryTerms, MemoryVector
 from reflection import lease, pipeline, tasks
-from reflection.models import Reflection
+from reflection.invariants.checks import CHECKS
+from reflection.models import Reflection, ReflectionResult
 from tests import factories
 
 RUNS = int(os.environ.get("HINDSIGHT_RUNS", "100"))
 KILLED = RUNS // 5  # at their first attempt
 ALWAYS_KILLED = 5  # at every attempt
 WORKERS = 6
+STRIDE = int(os.environ.get("HINDSIGHT_STRIDE", "5"))  # statements between two deaths; 1: at every one
 
 
 def queue(agent: Agent) -> list[str]:
@@ -86,3 +88,51 @@ def test_every_run_ends_once_or_visibly_dead(agent) -> None:
         # The lesson that all of them show was written once, and every trace counted once.
         lesson = Memory.objects.of(team).get(kind="experience")
         assert lesson.support_count == RUNS - ALWAYS_KILLED
+
+
+class Killed(BaseException):
+    """The worker is gone: no handler of ours runs."""
+
+
+def killed_at(statement: int, team: Team, pk: object) -> bool:
+    """Run a reflection and die before its statement of that number; whether it came to that."""
+    count = 0
+
+    def die_there(execute, sql, params, many, context):
+        nonlocal count
+        count += 1
+        if count == statement:
+            raise Killed
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(die_there):
+        try:
+            pipeline.reflect(team, pk)
+        except Killed:
+            return True
+    return False
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("by", ["rules", "model"])
+def test_a_death_at_any_statement_leaves_nothing_or_everything(agent, settings, model_server, by) -> None:
+    if by == "model":
+        settings.LLM_BASE_URL, settings.LLM_API_KEY = model_server.base_url, "test"
+        settings.LLM_MODEL = settings.LLM_MODEL_STRONG = "stub"
+    _, reflection = factories.trace(agent)
+    team, statement = agent.team, 1
+    while killed_at(statement, team, reflection.pk):
+        reflection.refresh_from_db()
+        if reflection.status == "stored":
+            break  # at the commit itself: everything is there
+        tables = (Memory, Evidence, ReflectionResult, MemoryTerms, MemoryVector)
+        assert [table.objects.of(team).count() for table in tables] == [0] * 5, f"left by a death at {statement}"
+        assert reflection.status in ("queued", "running"), "it will be taken up again"
+        past = timezone.now() - timedelta(seconds=1)
+        Reflection.objects.filter(pk=reflection.pk, status="running").update(lease_until=past, attempts=0)
+        statement += STRIDE
+    reflection.refresh_from_db()
+    assert (reflection.status, reflection.error) == ("stored", "")
+    assert statement > 40, "the deaths came in every part of the run"
+    assert Memory.objects.of(team).count() == reflection.results.count() > 0
+    assert not [check.name for check in CHECKS if check.broken(team).exists()]

@@ -323,6 +323,20 @@ def test_what_the_model_itself_calls_passing_is_rejected_but_for_episodes(model_
     assert distilled.rejected == (("update_order wants a list of items.", RejectReason.NOT_DURABLE),)
 
 
+def test_lists_without_pairs_are_objects_without_names(model_server, endpoint):
+    """What strict output writes for parameters, metrics and an environment that there are none of."""
+    structure = {
+        "situation": {"task_type": None, "features": [], "environment": [], "text": "An order is moved."},
+        "decision": {"action": "Wrap it.", "parameters": [], "reasoning": None},
+        "outcome": {"success": True, "metrics": []},
+        "lesson": "Pass items as a list.",
+    }
+    model_server.script(answer(candidate(structure=structure)))
+    (found,) = distil(TRACE, endpoint=endpoint).candidates
+    assert found.structure["decision"] == {"action": "Wrap it."}
+    assert len(model_server.asked(CHAT)) == 1
+
+
 def test_what_the_model_left_out_is_kept_with_its_reason(model_server, endpoint):
     notes = [{"content": "Be careful.", "reason": "too_vague"}, {"content": "?", "reason": "hm"}, 7]
     model_server.script({"candidates": [], "left_out": notes})
@@ -365,6 +379,14 @@ def test_a_refused_format_is_replaced_and_remembered(model_server, endpoint, ref
     formats = [(request.body.get("response_format") or {}).get("type") for request in asked[-2:]]
     assert formats == [format_left] * 2
     assert asked[-1].body["temperature"] == 0.2
+
+
+@pytest.mark.parametrize("status", [422, 500, 501])
+def test_a_format_may_be_refused_with_any_status(model_server, endpoint, status):
+    model_server.refuses, model_server.refusal_status = {"json_schema", "json_object"}, status
+    assert len(distil(TRACE, endpoint=endpoint).candidates) == 3
+    formats = [(request.body.get("response_format") or {}).get("type") for request in model_server.asked(CHAT)]
+    assert formats == ["json_schema", "json_object", None]
 
 
 def test_a_refused_temperature_is_left_out_and_remembered(model_server, endpoint):

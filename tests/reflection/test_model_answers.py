@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing
 
 import jsonschema
@@ -11,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.enums import FailureClass, Kind
+from memories.structures import STRUCTURES
+from reflection import admission, said
 from reflection.distill import errors, prompting, schemas
 from reflection.distill.answers import AnswerError, read_object
 from reflection.distill.quotes import MAX_QUOTE_CHARS, QuoteFinder
 from reflection.distill.schemas import Draft, Proposal, read_answer
 from reflection.enums import END_STATES, RejectReason
-from reflection.forms import StepForm
+from reflection.forms import StepForm, TraceForm
 
 OBJECT = {"candidates": [{"content": 'a, ] "b" }', "quotes": []}], "left_out": []}
 TEXT = json.dumps(OBJECT)
@@ -274,6 +277,62 @@ def test_every_outcome_has_its_instructions_and_every_kind_its_guidance():
     for kind in Kind.values:
         assert f"## {kind}:" in prompting.prompt("kinds")
         assert f"- {kind}: " in prompting.prompt("format_answer")
+
+
+EXAMPLES = [
+    pytest.param(path.stem, block, id=f"{path.stem}-{place}")
+    for path in sorted(prompting.PROMPTS.glob("*.md"))
+    for place, block in enumerate(
+        re.findall(r"```json\n(.*?)```|`(\{\"candidates\".*?\})`", path.read_text(encoding="utf-8"), re.DOTALL)
+    )
+]
+
+
+def test_the_prompts_have_examples():
+    assert {name.values[0] for name in EXAMPLES} == {"format_answer", "format_drafts"}
+    assert any("\u4e00" <= char <= "\u9fff" for example in EXAMPLES for char in "".join(example.values[1]))
+
+
+@pytest.mark.parametrize(("name", "block"), EXAMPLES)
+def test_every_example_in_the_prompts_is_a_perfect_answer(name: str, block: tuple[str, str]):
+    """In the schema that is sent, without a complaint when read, past the gates, and clean."""
+    is_answer = name == "format_answer"
+    example = json.loads("".join(block))
+    jsonschema.validate(example, schemas.answer_schema() if is_answer else schemas.drafts_schema())
+    reading = read_answer(json.dumps(example), Proposal if is_answer else schemas.Draft)
+    assert reading.problems == ()
+    assert len(reading.candidates) == len(example["candidates"])
+    assert len(reading.left_out) == len(example.get("left_out", []))
+    for item in reading.candidates:
+        steps = tuple(
+            StepForm(number, "tool", "tool_result", f"… {quote.text} … {item.content}", tool="export_invoices")
+            for number in range(10)
+            for quote in [next((q for q in item.quotes if q.step == number), item.quotes[0])]
+        )
+        trace = TraceForm("t", "succeeded", steps)
+        (found,), rejected = schemas.to_candidates([item], QuoteFinder(steps))
+        assert rejected == ()
+        assert isinstance(admission.admit(found, trace), admission.Admitted), admission.admit(found, trace)
+        assert said.planted_in(found) == ""
+        assert said.holds_pii(found) == ""
+
+
+def test_the_form_that_is_told_names_the_fields_that_are_read():
+    told = prompting.prompt("format_answer")
+    for field in (*Proposal.model_fields, *schemas.AnsweredQuote.model_fields, *schemas.LeftOut.model_fields):
+        assert f'"{field}"' in told, field
+    for kind, model in STRUCTURES.items():
+        (line,) = re.findall(rf"- {kind}: (.*?)(?=\n- |\n\n)", told, re.DOTALL)
+        for field in set(model.model_fields) - {"failure_class"}:
+            assert f'"{field}"' in line, (kind, field)
+        for field, info in model.model_fields.items():
+            assert (f'"{field}"*' in line) == info.is_required(), (kind, field)
+    drafts = prompting.prompt("format_drafts")
+    assert all(f'"{field}"' in drafts for field in schemas.Draft.model_fields)
+    assert '"known"' not in drafts
+    for choice in (*typing.get_args(schemas.KindName), *typing.get_args(schemas.FailureName)):
+        assert f'"{choice}"' in told
+        assert f'"{choice}"' in drafts
 
 
 def test_the_prompt_version_changes_with_any_prompt(tmp_path, monkeypatch):

@@ -80,6 +80,18 @@ def test_a_slow_worker_cannot_write_over_its_successor(queued) -> None:
         lease.held(slow)
 
 
+def test_nobody_waits_for_what_a_clock_that_was_ahead_has_written(queued) -> None:
+    ahead = timezone.now() + timedelta(hours=2)
+    Reflection.objects.filter(pk=queued.pk).update(created_at=ahead, run_after=ahead)
+    OrmQ.objects.update(lock=ahead)
+    assert tasks.sweep_jobs() == "1 woken, 0 buried"
+    first = lease.claim(queued.team, queued.pk)
+    assert first is not None
+    Reflection.objects.filter(pk=queued.pk).update(started_at=ahead, lease_until=ahead + timedelta(seconds=30))
+    done = run(queued)
+    assert (done.status, done.fence) == ("stored", first.fence + 1)
+
+
 def test_a_run_whose_worker_always_dies_is_buried_visibly(queued) -> None:
     past = timezone.now() - timedelta(seconds=1)
     for _ in range(3):

@@ -56,6 +56,11 @@ _PHRASES = _table(
     version="版本",
     code="订单 单号 批次 编号 流水 时间戳 序列 运单 工单 坐标 单据",
 )
+_CARD_LABEL = re.compile(
+    r"(?:\bcard(?:\s?(?:number|no\.?|num|\#))?|(?:银行|行|信用|储蓄|储值|借记|贷记|工资|银联|张)卡|卡号|卡號)"
+    r"(?:的?(?:号码|账号|卡号|号))?\s?(?:is|是|为|為)?\s?[:=]?\s?\Z",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"i(?:Phone|Pad)|[A-Z]?[a-zé]+|[A-Z]+(?![a-z])")
 
 
@@ -78,6 +83,11 @@ def cue_before(text: str, start: int) -> Cue | None:
             if found > place:
                 place, cue = found, phrase_cue
     return cue
+
+
+def called_a_card(text: str, start: int) -> bool:
+    """Whether the words right before `start` say that a bank card's number follows: "card no. ", "卡号是"."""
+    return _CARD_LABEL.search(text[max(0, start - _WINDOW) : start]) is not None
 
 
 def _nearest_word(before: str) -> tuple[int, Cue | None]:

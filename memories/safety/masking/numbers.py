@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from . import checksums, phones
-from .context import Cue, cue_before, inside_code
+from .context import Cue, called_a_card, cue_before, inside_code
 from .spans import Span, SpanType
 
 _RUN = re.compile(
@@ -74,7 +74,12 @@ def _id_cards(text: str, start: int, end: int) -> Iterator[Span]:
 def _bank_cards(text: str, start: int, end: int) -> Iterator[Span]:
     for found in _CARD.finditer(text, start, end):
         digits = _DIGITS.sub("", found[0])
-        if not checksums.luhn(digits) or inside_code(text, *found.span()):
+        if inside_code(text, *found.span()):
+            continue
+        if not checksums.luhn(digits):
+            # Mistyped, it still tells whose it is, but only a label right before it can say that it is one.
+            if _BRANDS.fullmatch(digits) and called_a_card(text, found.start()):
+                yield Span(*found.span(), SpanType.BANK_CARD, found[0])
             continue
         cue = cue_before(text, found.start())
         if cue is Cue.CARD or (cue is not Cue.CODE and _BRANDS.fullmatch(digits)):
