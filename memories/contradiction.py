@@ -10,9 +10,10 @@ contradiction.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from memories.advice import is_advice
@@ -44,9 +45,9 @@ _PREAMBLE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Claim:
-    """What is compared of a memory."""
+    """What is compared of a memory. Its text is taken apart at the first look."""
 
     content: str
     kind: str
@@ -55,6 +56,25 @@ class Claim:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     actor: str = ""
+
+    @cached_property
+    def told(self) -> Told:
+        """The content taken apart."""
+        return told(self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a text says: its first statements, and all their telling words."""
+
+    statements: tuple[Statement, ...]
+    words: frozenset[str]
+
+
+def told(text: str) -> Told:
+    """Take a text apart."""
+    parts = _statements(text)
+    return Told(tuple(parts), frozenset(word for part in parts for word in (*part.words, *part.condition)))
 
 
 def contradiction(a: Claim, b: Claim) -> str:
@@ -85,7 +105,8 @@ def _by_structure(a: Claim, b: Claim) -> str | None:
     if a.kind == Kind.PREFERENCE:
         if _differ(a.structure.get("holder"), b.structure.get("holder")):
             return ""
-        return _of_texts(str(a.structure.get("preference", "")), str(b.structure.get("preference", ""))) or None
+        wishes = (told(str(each.structure.get("preference", ""))) for each in (a, b))
+        return _of_texts(*wishes) or None
     first, second = a.structure, b.structure
     if _differ(_task_type(first), _task_type(second)) or _apart(first.get("applies_when"), second.get("applies_when")):
         return ""
@@ -132,18 +153,19 @@ def _apart(a: Any, b: Any) -> bool:
 
 
 def _by_text(a: Claim, b: Claim) -> str:
-    reason = _of_texts(a.content, b.content)
+    reason = _of_texts(a.told, b.told)
+    if not reason:
+        return ""
     speaks_of_doing = Kind.EXPERIENCE in (a.kind, b.kind) or is_advice(a.content) or is_advice(b.content)
     turned_round = reason in (ConflictReason.NEGATED, ConflictReason.OPPOSITE)
     return ConflictReason.OPPOSITE_ADVICE if turned_round and speaks_of_doing else reason
 
 
-def _of_texts(a: str, b: str) -> str:
-    first, second = _statements(a), _statements(b)
-    if _shared(_all_words(first), _all_words(second)) < LEAST_SHARED:
+def _of_texts(a: Told, b: Told) -> str:
+    if _shared(a.words, b.words) < LEAST_SHARED:
         return ""
-    for left in first:
-        for right in second:
+    for left in a.statements:
+        for right in b.statements:
             if reason := _of_statements(left, right):
                 return reason
     return ""
@@ -157,12 +179,10 @@ def _statements(text: str) -> list[Statement]:
     return [statement(sentence) for sentence in told[:MOST_SENTENCES]]
 
 
-def _all_words(parts: list[Statement]) -> set[str]:
-    return {word for part in parts for word in (*part.words, *part.condition)}
-
-
-def _shared(a: set[str], b: set[str]) -> float:
-    return len(a & b) / len(a | b) if a and b else 0.0
+def _shared(a: Set[str], b: Set[str]) -> float:
+    """The share of the words of both that stand in either, 0..1."""
+    both = len(a & b)
+    return both / (len(a) + len(b) - both) if a and b else 0.0
 
 
 def _of_statements(a: Statement, b: Statement) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hindsight_site.accounts.models import Team
+from memories import vector_outbox
 from memories.embeddings import get_embedder
 from memories.enums import Status
 from memories.models import Memory, MemoryTerms, MemoryVector
@@ -83,20 +84,24 @@ def embed_query(text: str) -> np.ndarray:
     return get_embedder().embed([text], kind="query")[0]
 
 
-def index(team: Team, memories: Sequence[Memory], embeddings: np.ndarray | None = None) -> None:
-    """Write the search rows of `memories`, replacing earlier ones."""
+def index(
+    team: Team, memories: Sequence[Memory], embeddings: np.ndarray | None = None, *, are_new: bool = False
+) -> None:
+    """Write the search rows of `memories`, replacing earlier ones; new memories have none to replace."""
     if embeddings is None:
         embeddings = embed_memories(memories)
     model_id = get_embedder().model_id
-    keywords.upsert(
+    write_words, write_vectors = (keywords.insert, vectors.insert) if are_new else (keywords.upsert, vectors.upsert)
+    write_words(
         team_id=team.pk,
         rows=[(m.pk, m.scope_id, m.status, document_tokens(searched_text(m))) for m in memories],
     )
-    vectors.upsert(
+    write_vectors(
         team_id=team.pk,
         model_id=model_id,
         rows=[(m.pk, m.scope_id, m.status, e) for m, e in zip(memories, embeddings, strict=True)],
     )
+    vector_outbox.note(team.pk, [memory.pk for memory in memories])
 
 
 def set_status(memory: Memory) -> None:
@@ -106,24 +111,28 @@ def set_status(memory: Memory) -> None:
         return
     for table in (MemoryTerms, MemoryVector):
         table.objects.of(memory.team).filter(memory_id=memory.pk).update(status=memory.status)
+    vector_outbox.note(memory.team_id, [memory.pk])
 
 
 def set_statuses(team: Team, memory_ids: Sequence[uuid.UUID], status: str) -> None:
     """Like `set_status` for many memories of a team that keep their search rows."""
     for table in (MemoryTerms, MemoryVector):
         table.objects.of(team).filter(memory_id__in=list(memory_ids)).update(status=status)
+    vector_outbox.note(team.pk, memory_ids)
 
 
 def drop(memory: Memory) -> None:
     """Delete the search rows of a memory."""
     for table in (MemoryTerms, MemoryVector):
         table.objects.of(memory.team).filter(memory_id=memory.pk).delete()
+    vector_outbox.note(memory.team_id, [memory.pk])
 
 
 def drop_many(team: Team, memory_ids: Sequence[uuid.UUID]) -> None:
     """Delete the search rows of many memories of a team."""
     for table in (MemoryTerms, MemoryVector):
         table.objects.of(team).filter(memory_id__in=list(memory_ids)).delete()
+    vector_outbox.note(team.pk, memory_ids)
 
 
 def nearest(team: Team, scope_ids: Sequence[uuid.UUID], embedding: np.ndarray, limit: int) -> list[vectors.VectorHit]:

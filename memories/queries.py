@@ -91,7 +91,8 @@ def contradicting(team: Team, memory_ids: Sequence[uuid.UUID]) -> list[tuple[uui
     """The unsettled contradictions between live memories that one of these takes part in."""
     # Asked at every recall, in SQL: putting it together through the ORM takes longer than running it.
     with connection.cursor() as cursor:
-        cursor.execute(_CONTRADICTING, {"team": team.pk, "ids": list(memory_ids), "live": [str(s) for s in LIVE]})
+        ids = "{" + ",".join(map(str, memory_ids)) + "}"  # an array written by the driver takes four times as long
+        cursor.execute(_CONTRADICTING, {"team": team.pk, "ids": ids, "live": [str(s) for s in LIVE]})
         return cursor.fetchall()
 
 
@@ -100,7 +101,7 @@ SELECT r.source_id, r.target_id FROM memories_relation r
 JOIN memories_memory s ON s.team_id = r.team_id AND s.id = r.source_id AND s.status = ANY(%(live)s)
 JOIN memories_memory t ON t.team_id = r.team_id AND t.id = r.target_id AND t.status = ANY(%(live)s)
 WHERE r.team_id = %(team)s AND r.kind = '{RelationKind.CONTRADICTS}' AND r.settled_at IS NULL
-  AND (r.source_id = ANY(%(ids)s) OR r.target_id = ANY(%(ids)s))
+  AND (r.source_id = ANY(%(ids)s::uuid[]) OR r.target_id = ANY(%(ids)s::uuid[]))
 """  # noqa: S608 - made of a constant
 
 

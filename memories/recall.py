@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from django.conf import settings
 from django.utils import timezone
 
+from hindsight_site.accounts import replica
 from hindsight_site.accounts.models import Agent, ApiToken, Team
 from hindsight_site.refusals import FieldError, Invalid
 from memories import packing, queries, ranking, receipts, retrieval, team_policy
@@ -24,9 +24,10 @@ from memories.past import Then
 from memories.policies import is_trusted
 from memories.policy import Ranking
 from memories.retrieval import Retrieved
-from memories.search.deadline import few_round_trips
 from memories.search.evidence import Row
 from memories.search.fusion import Fused
+
+LeftOut = dict[str, list[Fused]]  # reason → what was found and not taken, best first
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,23 @@ class _Scored:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a question finds, before anybody is handed it: the answer without its receipt.
+
+    `left_out` holds what was found and not taken, by reason (see `filtered` of an answer), best first.
+    """
+
+    hits: list[Hit]
+    context: str
+    best_relevance: float
+    floor: float  # what relevance had to reach
+    searched_scopes: list[str]
+    took_ms: float
+    left_out: LeftOut
+    late: tuple[str, ...] = ()
+
+
 def recall(
     *,
     team: Team,
@@ -103,39 +121,51 @@ def recall(
     token: ApiToken | None = None,
 ) -> Answer:
     """Find what matters in `scopes`, best first, and leave a receipt. Raises `Invalid`."""
-    started = time.perf_counter()
     _check(question)
-    with few_round_trips():
-        return _answer(team, agent, scopes, question, token, started)
+    found = _found(team, agent, scopes, question)
+    receipt = receipts.write(
+        team=team, agent=agent, token=token, question=question, hits=found.hits, context=found.context,
+        best_relevance=found.best_relevance, degraded=bool(found.late), searched=found.searched_scopes,
+        took_ms=found.took_ms,
+    )  # fmt: skip
+    return Answer(
+        recall_id=receipt, status=receipts.status(found.hits), hits=found.hits, context=found.context,
+        best_relevance=round(found.best_relevance, 4), searched_scopes=found.searched_scopes,
+        degraded=bool(found.late), took_ms=round(found.took_ms, 2),
+        filtered={reason: len(those) for reason, those in found.left_out.items() if those}, late=found.late,
+    )  # fmt: skip
 
 
-def _answer(
-    team: Team, agent: Agent | None, scopes: Sequence[Scope], question: Question, token: ApiToken | None,
-    started: float,
-) -> Answer:  # fmt: skip
+def look(*, team: Team, agent: Agent | None, scopes: Sequence[Scope], question: Question) -> Look:
+    """Find what `recall` would, and leave no trace of having asked: no receipt, no hit counted. Raises `Invalid`."""
+    _check(question)
+    return _found(team, agent, scopes, question)
+
+
+def _found(team: Team, agent: Agent | None, scopes: Sequence[Scope], question: Question) -> Look:
+    """Look on the replica where there is one that has what the team wrote last, otherwise here."""
+    there = replica.ask(team, lambda: _look(team, agent, scopes, question))
+    return there or _look(team, agent, scopes, question)
+
+
+def _look(team: Team, agent: Agent | None, scopes: Sequence[Scope], question: Question) -> Look:
+    started = time.perf_counter()
     now = question.at or timezone.now()
     retrieved = retrieval.retrieve(team=team, scopes=scopes, question=question, now=now)
     found = retrieved.found
-    degraded = bool(found.late)
-    best = max((fused.relevance for fused in found.fused), default=0.0)
+    left_out: LeftOut = {"below_floor": [fused for fused in found.fused if fused.relevance < retrieved.floor]}
     relevant = [fused for fused in found.fused if fused.relevance >= retrieved.floor]
-    filtered: Counter[str] = Counter(below_floor=len(found.fused) - len(relevant))
     policy = team_policy.of(team).ranking
-    ranked, contested = _weigh_contested(team, _rank(retrieved, agent, relevant, question, now, filtered, policy))
-    ranked = _folded(team, ranked, filtered)
-    chosen = _choose(ranked, found.vectors, question, filtered, policy)
+    ranked, contested = _weigh_contested(team, _rank(retrieved, agent, relevant, question, now, left_out, policy))
+    ranked = _folded(team, ranked, left_out)
+    chosen = _choose(ranked, found.vectors, question, left_out, policy)
     texts = retrieval.texts_of(team, [one.memory.pk for one in chosen], retrieved.then)
     hits = _hits(chosen, {scope.pk: scope for scope in scopes}, contested, texts)
-    context, took_ms = _context(hits, question), (time.perf_counter() - started) * 1000
-    receipt = receipts.write(
-        team=team, agent=agent, token=token, question=question, hits=hits, context=context, best_relevance=best,
-        degraded=degraded, searched=[scope.slug for scope in scopes], took_ms=took_ms,
-    )  # fmt: skip
-    return Answer(
-        recall_id=receipt.pk, status=receipt.status, hits=hits, context=context,
-        best_relevance=round(best, 4), searched_scopes=receipt.searched_scopes, degraded=degraded,
-        took_ms=round(took_ms, 2), filtered={name: count for name, count in filtered.items() if count},
-        late=found.late,
+    return Look(
+        hits=hits, context=_context(hits, question),
+        best_relevance=max((fused.relevance for fused in found.fused), default=0.0), floor=retrieved.floor,
+        searched_scopes=[scope.slug for scope in scopes], took_ms=(time.perf_counter() - started) * 1000,
+        left_out=left_out, late=found.late,
     )  # fmt: skip
 
 
@@ -149,18 +179,18 @@ def _check(question: Question) -> None:
 
 def _rank(
     retrieved: Retrieved, agent: Agent | None, relevant: Sequence[Fused], question: Question, now: datetime,
-    filtered: Counter[str], policy: Ranking,
+    left_out: LeftOut, policy: Ranking,
 ) -> list[_Scored]:  # fmt: skip
     scored = []
     for fused in relevant:
         memory = _as_then(retrieved.found.rows[fused.memory_id], retrieved.then.get(fused.memory_id))
         if question.environment and ranking.contradicts(memory.environment, question.environment):
-            filtered["other_environment"] += 1
+            left_out.setdefault("other_environment", []).append(fused)
             continue
         standing = _standing(memory, agent)
         parts = ranking.parts_of(standing, fused.relevance, question.as_of or now, policy)
         scored.append(_Scored(memory, fused, parts, standing, parts.score(policy)))
-    return sorted(scored, key=lambda one: ranking.order_key(one.score, one.standing, one.fused.exact), reverse=True)
+    return scored
 
 
 def _as_then(memory: Row, then: Then | None) -> Row:
@@ -169,24 +199,26 @@ def _as_then(memory: Row, then: Then | None) -> Row:
     return replace(memory, revision=then.revision, confidence=then.confidence, tier=then.tier)
 
 
-def _folded(team: Team, ranked: list[_Scored], filtered: Counter[str]) -> list[_Scored]:
+def _folded(team: Team, ranked: list[_Scored], left_out: LeftOut) -> list[_Scored]:
     """Of an episode and the lesson drawn from it, keep the lesson."""
     kinds = [one.memory.kind for one in ranked]
     if not {Kind.TASK, Kind.EXPERIENCE} <= set(kinds):
         return ranked
     traces = queries.traces_behind(team, [one.memory.pk for one in ranked])
     places = ranking.fold(kinds, [traces.get(one.memory.pk, frozenset()) for one in ranked])
-    filtered["folded_into_lesson"] = len(ranked) - len(places)
-    return [ranked[place] for place in places]
+    return _taken(ranked, places, left_out, "folded_into_lesson")
 
 
 def _weigh_contested(team: Team, ranked: list[_Scored]) -> tuple[list[_Scored], set[uuid.UUID]]:
-    """Put the more believed side of a contradiction before the other. Also returns what is contested."""
+    """Sort, the more believed side of a contradiction before the other. Also returns what is contested."""
     pairs = queries.contradicting(team, [one.memory.pk for one in ranked])
-    belief = {one.memory.pk: (is_trusted(one.memory), one.memory.confidence) for one in ranked}
-    scores = ranking.hold_back({one.memory.pk: one.score for one in ranked}, pairs, belief)
-    for one in ranked:
-        one.score = scores[one.memory.pk]
+    if pairs:
+        belief: dict[Hashable, tuple[bool, float]] = {
+            one.memory.pk: (is_trusted(one.memory), one.memory.confidence) for one in ranked
+        }
+        scores = ranking.hold_back({one.memory.pk: one.score for one in ranked}, pairs, belief)
+        for one in ranked:
+            one.score = scores[one.memory.pk]
     ordered = sorted(ranked, key=lambda one: ranking.order_key(one.score, one.standing, one.fused.exact), reverse=True)
     return ordered, {pk for pair in pairs for pk in pair}
 
@@ -200,7 +232,7 @@ def _standing(memory: Row, agent: Agent | None) -> ranking.Standing:
 
 
 def _choose(
-    ranked: list[_Scored], vectors: dict[uuid.UUID, np.ndarray], question: Question, filtered: Counter[str],
+    ranked: list[_Scored], vectors: dict[uuid.UUID, np.ndarray], question: Question, left_out: LeftOut,
     policy: Ranking,
 ) -> list[_Scored]:  # fmt: skip
     only_lessons = list(question.kinds) == ["experience"]
@@ -211,7 +243,13 @@ def _choose(
         # Asked for lessons and nothing else, the caller gets as many as it asked for.
         question.top_k if only_lessons else policy.most_lessons,
     )
-    filtered["over_top_k_or_alike"] = len(ranked) - len(places)
+    return _taken(ranked, places, left_out, "over_top_k_or_alike")
+
+
+def _taken(ranked: list[_Scored], places: list[int], left_out: LeftOut, reason: str) -> list[_Scored]:
+    """Those in `places`; the others are noted as left out."""
+    taken = set(places)
+    left_out[reason] = [one.fused for place, one in enumerate(ranked) if place not in taken]
     return [ranked[place] for place in places]
 
 
@@ -234,8 +272,7 @@ def _hits(
 
 def _parts(one: _Scored) -> dict[str, float]:
     shown = {name: getattr(one.fused, name) for name in ("vector", "keyword", "context", "session", "time", "exact")}
-    shown |= asdict(one.parts)
-    shown.pop("relevance")
+    shown |= {name: getattr(one.parts, name) for name in ("recency", "confidence", "weight", "heat")}
     return {name: round(value, 4) for name, value in shown.items()}
 
 

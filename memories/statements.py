@@ -52,6 +52,8 @@ _TOKEN = re.compile(
     r"|[A-Za-z][\w'-]*|[\u3400-\u9fff]|[=><]",
     re.ASCII,
 )
+_TOKEN_OR_QUANTITY = re.compile(r"#[\d.e+]+[sb]|" + _TOKEN.pattern, re.ASCII)  # the latter as `_as_base` writes it
+_PLAIN_NUMBER = re.compile(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?\s?%?")
 _UNITS = {
     "ms": ("s", 0.001), "millisecond": ("s", 0.001), "milliseconds": ("s", 0.001), "毫秒": ("s", 0.001),
     "s": ("s", 1), "sec": ("s", 1), "second": ("s", 1), "seconds": ("s", 1), "秒": ("s", 1), "秒钟": ("s", 1),
@@ -135,7 +137,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _tokens(text: str) -> list[str]:
     marked = _QUANTITY.sub(_as_base, _ZH_COUNT.sub(lambda m: _ZH_DIGITS[m.group(1)], text))
-    found = re.findall(r"#[\d.e+]+[sb]|" + _TOKEN.pattern, marked, re.ASCII)
+    found = _TOKEN_OR_QUANTITY.findall(marked)
     return [_normal(token) for token in found]
 
 
@@ -150,7 +152,7 @@ def _normal(token: str) -> str:
     lower = token.lower().rstrip("'-")
     if lower in _NUMBER_WORDS:
         return _NUMBER_WORDS[lower]
-    if re.fullmatch(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?\s?%?", lower):
+    if _PLAIN_NUMBER.fullmatch(lower):
         digits = lower.rstrip("% ").replace(",", "").replace("−", "-")
         return f"{float(digits):g}" + ("%" if "%" in lower else "")
     return lower

@@ -14,6 +14,7 @@ from memories import indexing, policies
 from memories.announcing import announce
 from memories.enums import Status
 from memories.models import Memory
+from memories.safety.masking import mask_text
 
 # What a verdict may change and an undo puts back.
 GOVERNED = (
@@ -84,8 +85,9 @@ def change(
     verb: str,
     values: dict[str, Any],
     detail: dict[str, Any] | None = None,
+    reason: str = "",
 ) -> Memory:
-    """Write `values` when nobody else changed the memory since it was read.
+    """Write `values` when nobody else changed the memory since it was read. `reason` is what somebody wrote.
 
     Raises `Conflict` when someone did, or when a new `status` is not a valid move.
     """
@@ -114,6 +116,7 @@ def change(
         before=before,
         after=fingerprint(memory),
         detail={"status": to, **({"from": came_from} if to != came_from else {}), **(detail or {})},
+        reason=mask_text(reason),
     )
     return memory
 

@@ -58,7 +58,7 @@ def revise(
     _check_editable(by, memory)
     mask = MaskState()
     content = None if content is None else mask_text(content, mask)
-    structure, tags = mask_value(structure, mask), mask_value(tags, mask)
+    structure, tags, reason = mask_value(structure, mask), mask_value(tags, mask), mask_text(reason, mask)
     wanted = _wanted(memory, content, structure, tags)
     if not wanted:
         return memory
@@ -80,7 +80,8 @@ def revise(
         memory=memory,
         verb="memory.revised",
         values=wanted,
-        detail={"reason": reason, "revision": wanted["revision"]},
+        detail={"revision": wanted["revision"]},
+        reason=reason,
     )
     indexing.index(team, [memory], np.asarray([embedding]))
     if found:

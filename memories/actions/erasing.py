@@ -20,6 +20,7 @@ from memories.actions.promoting import PROMOTED
 from memories.enums import RelationKind, Status
 from memories.models import Evidence, Memory, Merge, QuarantineCase, Relation, Revision
 from memories.policies import check_move
+from memories.safety.masking import mask_text
 from memories.sources import source_of
 
 OWN_ROWS = (Merge, QuarantineCase, Evidence, Revision)  # what hangs on one memory
@@ -42,6 +43,9 @@ def forget_many(*, team: Team, by: Actor, memories: Sequence[Memory], reason: st
     if not going:
         return
     following = [turn for memory in going if (turn := indexing.turn_after(memory)) and turn.pk not in set(ids)]
+    # Words that may quote them; the reason for forgetting itself comes after.
+    audit.forget_reasons(team=team, object_type="memory", ids=[str(ident) for ident in ids])
+    reason = mask_text(reason)
     _empty(team, by, going, reason)
     _reach_copies(team, by, going, reason)
     for table in OWN_ROWS:
@@ -82,8 +86,9 @@ def _empty(team: Team, by: Actor, memories: Sequence[Memory], reason: str) -> No
         before, came_from = fingerprint(memory), memory.status
         for name, value in _nothing().items():
             setattr(memory, name, value)
-        detail = {"status": str(Status.FORGOTTEN), "from": came_from, "reason": reason}
-        events.append(audit.Change("memory.forgotten", "memory", str(memory.pk), before, fingerprint(memory), detail))
+        detail = {"status": str(Status.FORGOTTEN), "from": came_from}
+        after = fingerprint(memory)
+        events.append(audit.Change("memory.forgotten", "memory", str(memory.pk), before, after, detail, reason))
     Memory.objects.of(team).filter(pk__in=[memory.pk for memory in memories]).update(**_nothing())
     audit.record_many(team=team, by=by, changes=events)
 
@@ -146,9 +151,12 @@ def drop_evidence(*, team: Team, by: Actor, memory: Memory, evidence: QuerySet[E
     memory.support_count = max(1, min(memory.support_count, len(sources)))
     memory.updated_at = timezone.now()
     memory.save(update_fields=["support_count", "updated_at"])
-    detail = {"quotes": dropped, "support": memory.support_count, "reason": reason}
+    detail = {"quotes": dropped, "support": memory.support_count}
     after = audit.fingerprint({"memory": fingerprint(memory), "quotes_dropped": dropped})
-    audit.record(team=team, by=by, verb="memory.evidence_dropped", on=memory, before=before, after=after, detail=detail)
+    audit.record(
+        team=team, by=by, verb="memory.evidence_dropped", on=memory, before=before, after=after, detail=detail,
+        reason=mask_text(reason),
+    )  # fmt: skip
     return dropped
 
 

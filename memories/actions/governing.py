@@ -42,7 +42,7 @@ def approve(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: st
         "fades": {},
     }
     return change(
-        team=team, by=by, memory=memory, verb="memory.approved", values=values, detail=_why(reason, note)
+        team=team, by=by, memory=memory, verb="memory.approved", values=values, detail=_noted(note), reason=reason
     )
 
 
@@ -59,7 +59,7 @@ def demote(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: str
         **_judged(memory),
     }
     return change(
-        team=team, by=by, memory=memory, verb="memory.demoted", values=values, detail=_why(reason, note)
+        team=team, by=by, memory=memory, verb="memory.demoted", values=values, detail=_noted(note), reason=reason
     )
 
 
@@ -70,7 +70,7 @@ def archive(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: st
         return memory
     values = {"status": Status.ARCHIVED}
     return change(
-        team=team, by=by, memory=memory, verb="memory.archived", values=values, detail=_why(reason, note)
+        team=team, by=by, memory=memory, verb="memory.archived", values=values, detail=_noted(note), reason=reason
     )
 
 
@@ -94,7 +94,7 @@ def restore(*, team: Team, by: Actor, memory: Memory, reason: str = "", note: st
         "archived_by": "",
     }
     return change(
-        team=team, by=by, memory=memory, verb="memory.restored", values=values, detail=_why(reason, note)
+        team=team, by=by, memory=memory, verb="memory.restored", values=values, detail=_noted(note), reason=reason
     )
 
 
@@ -139,6 +139,6 @@ def _judged(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _why(reason: str, note: str) -> dict[str, Any]:
+def _noted(note: str) -> dict[str, Any]:
     # A note can quote the memory: the verdict keeps it, the audit only says that there was one.
-    return {"reason": reason, "has_note": bool(note)}
+    return {"has_note": bool(note)}

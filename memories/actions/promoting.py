@@ -41,9 +41,10 @@ def promote(*, team: Team, by: Actor, memory: Memory, scope: Scope, reviewed: bo
     """
     _check_places(memory, scope)
     Memory.objects.of(team).select_for_update(no_key=True).get(pk=memory.pk)  # two callers make one copy
+    may_read_all = reviewed or by.is_person
     copy = copy_in(team, memory, scope)
     if copy is not None:
-        return copy
+        return _shown(team, memory, copy, may_read_all)
     if memory.status not in LIVE or memory.tier == Tier.WORKING:
         raise Conflict(
             "Only a live, lasting memory can be shared; restore or release this one first.", code="invalid_transition"
@@ -51,13 +52,13 @@ def promote(*, team: Team, by: Actor, memory: Memory, scope: Scope, reviewed: bo
     life = team_policy.of(team).life
     if memory.status == Status.CANDIDATE and holds_back(memory.scope, memory.confidence, life) and not by.is_person:
         raise Conflict("This memory waits for a review in its own scope first.", code="needs_reviewer")
-    if not (reviewed or by.is_person) and len(supporting_agents(team, memory)) < AGENTS_NEEDED:
+    if not may_read_all and len(supporting_agents(team, memory)) < AGENTS_NEEDED:
         raise Conflict(
             "Sharing a memory takes a reviewer, or two agents that came to it in traces of their own. "
             "Ask a reviewer to promote it on its page.",
             code="needs_reviewer",
         )
-    return _copy(team, by, memory, scope)
+    return _shown(team, memory, _copy(team, by, memory, scope), may_read_all)
 
 
 def _check_places(memory: Memory, scope: Scope) -> None:
@@ -66,6 +67,17 @@ def _check_places(memory: Memory, scope: Scope) -> None:
         raise Invalid(f"scope {message}", errors=(FieldError("scope", message),))
     if memory.scope.kind != ScopeKind.PRIVATE:
         raise Conflict("Only a private memory is promoted; this one is shared already.", code="already_shared")
+
+
+def _shown(team: Team, memory: Memory, copy: Memory, may_read_all: bool) -> Memory:
+    """The copy, unless it is another agent's that waits for a review: then `Conflict`, and nothing is done."""
+    waits = copy.status == Status.CANDIDATE and holds_back(copy.scope, copy.confidence, team_policy.of(team).life)
+    if waits and not may_read_all and copy.agent_id != memory.agent_id:
+        raise Conflict(
+            "What says the same in that scope waits for a review. Ask for this again when it has been judged.",
+            code="needs_reviewer",
+        )
+    return copy
 
 
 def copy_in(team: Team, memory: Memory, scope: Scope) -> Memory | None:

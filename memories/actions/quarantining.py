@@ -96,7 +96,8 @@ def _decide(
         memory=memory,
         verb=f"memory.{decision}",
         values=values,
-        detail={"reason": reason, "has_note": bool(note)},
+        detail={"has_note": bool(note)},
+        reason=reason,
     )
     close_case(team=team, by=by, memory=memory, decision=decision, note=note or reason, before=before)
     return memory

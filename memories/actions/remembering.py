@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from hindsight_site.accounts import audit, quotas
 from hindsight_site.accounts.audit import Actor
+from hindsight_site.accounts.inserting import insert
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.refusals import FieldError, Invalid
 from memories import contents, indexing, team_policy
 from memories.actions.changing import fingerprint
-from memories.actions.conflicts import NEIGHBOURS, claim_of, notice
+from memories.actions.conflicts import NEIGHBOURS, claim_of, notice, suspected
 from memories.actions.drafts import Draft, EvidenceDraft, Remembered
 from memories.actions.merging import add_evidence, confirm
 from memories.actions.newcomers import newcomers
@@ -32,6 +33,8 @@ from memories.policy import Life
 from memories.safety.sessions import stored_session_id
 from memories.sameness import same_conclusion
 from memories.search.vectors import VectorHit
+
+LOOKED_AT = 100  # new memories whose neighbours are read at once: 2,000 texts at most
 
 __all__ = ["Draft", "EvidenceDraft", "Remembered", "check_draft", "live_count", "remember", "remember_many"]
 
@@ -77,9 +80,10 @@ class _New:
 def _remember_one(
     team: Team, by: Actor, agent: Agent | None, memory: Memory, draft: Draft, embedding: np.ndarray, life: Life
 ) -> Remembered:
-    held = _held_back_before(team, memory)
     near = _neighbours(team, memory, embedding)
-    twin = held or _find_twin(team, memory, near, life)
+    said_before = _is_said(team, memory)
+    held = _held_back_before(team, memory) if said_before else None
+    twin = held or _find_twin(team, memory, near, life, said_before=said_before)
     if twin is None:
         store(team, by, memory, draft, embedding)
         notice(team=team, by=by, memory=memory, near=near)
@@ -95,16 +99,18 @@ def _store_all(team: Team, by: Actor, news: Sequence[_New]) -> None:
     for _ in news:
         quotas.check_memory(team, lambda: live_count(team))
     memories = [new.memory for new in news]
-    Memory.objects.bulk_create(memories)
+    insert(memories)
     for new in news:
         if new.draft.evidence:
             add_evidence(team, new.memory, new.draft.evidence)
-    indexing.index(team, memories, np.array([new.embedding for new in news]))
+    indexing.index(team, memories, np.array([new.embedding for new in news]), are_new=True)
     audit.record_many(team=team, by=by, changes=[_remembered(new.memory, new.draft) for new in news])
-    for new in news:
-        _tell(team, by, new.memory, new.draft)
-        if new.near:
-            notice(team=team, by=by, memory=new.memory, near=new.near)
+    for start in range(0, len(news), LOOKED_AT):
+        some = news[start : start + LOOKED_AT]
+        for new, against in zip(some, suspected(team, [(new.memory, new.near) for new in some]), strict=True):
+            _tell(team, by, new.memory, new.draft)
+            if against:
+                notice(team=team, by=by, memory=new.memory, near=against)
 
 
 def check_draft(draft: Draft) -> None:
@@ -194,6 +200,16 @@ def live_count(team: Team) -> int:
     return Memory.objects.of(team).filter(status__in=LIVE).count()
 
 
+def _is_said(team: Team, memory: Memory) -> bool:
+    """Whether the scope holds the same words at all. Mostly not, and then nothing is asked about them any more."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT 1 FROM memories_memory WHERE team_id = %s AND scope_id = %s AND fingerprint = %s)",
+            [team.pk, memory.scope_id, memory.fingerprint],
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def _held_back_before(team: Team, memory: Memory) -> Memory | None:
     """The same words in quarantine or refused for good: said again, they stay one case and gain nothing."""
     held = Memory.objects.of(team).filter(scope=memory.scope, kind=memory.kind, fingerprint=memory.fingerprint)
@@ -208,9 +224,12 @@ def _neighbours(team: Team, memory: Memory, embedding: np.ndarray) -> list[Vecto
     return indexing.nearest(team, [memory.scope_id], embedding, limit=NEIGHBOURS)
 
 
-def _find_twin(team: Team, memory: Memory, near: Sequence[VectorHit], life: Life) -> Memory | None:
+def _find_twin(
+    team: Team, memory: Memory, near: Sequence[VectorHit], life: Life, *, said_before: bool
+) -> Memory | None:
     """The live memory of the same kind in the same scope that says the same, if there is one."""
-    if memory.tier == Tier.WORKING or memory.status == Status.QUARANTINED:
+    close = [] if memory.sequence is not None else [hit.memory_id for hit in near if hit.cosine >= life.merge_cosine]
+    if memory.tier == Tier.WORKING or memory.status == Status.QUARANTINED or not (said_before or close):
         return None
     # Locked: what is found stays as it is until this transaction ends.
     alive = Memory.objects.of(team).filter(scope=memory.scope, kind=memory.kind, status__in=LIVE)
@@ -220,10 +239,10 @@ def _find_twin(team: Team, memory: Memory, near: Sequence[VectorHit], life: Life
     alive = alive.select_for_update(no_key=True)
     # Turns of a conversation are told apart by their place, however alike their words.
     alive = alive.filter(session_id=memory.session_id) if memory.sequence is not None else alive
-    exact = alive.filter(fingerprint=memory.fingerprint, sequence=memory.sequence).order_by("created_at").first()
-    if exact is not None or memory.sequence is not None:
+    same_words = alive.filter(fingerprint=memory.fingerprint, sequence=memory.sequence).order_by("created_at")
+    exact = same_words.first() if said_before else None
+    if exact is not None or not close:
         return exact
-    close = [hit.memory_id for hit in near if hit.cosine >= life.merge_cosine]
     twins = {twin.pk: twin for twin in alive.filter(pk__in=close)}
     ranked = (twins[pk] for pk in close if pk in twins)
     return next((twin for twin in ranked if says_the_same(twin, memory)), None)
@@ -236,9 +255,9 @@ def says_the_same(one: Memory, other: Memory) -> bool:
 
 def store(team: Team, by: Actor, memory: Memory, draft: Draft, embedding: np.ndarray) -> Memory:
     quotas.check_memory(team, lambda: live_count(team))
-    memory.save(force_insert=True)
+    insert([memory])
     add_evidence(team, memory, draft.evidence)
-    indexing.index(team, [memory], np.asarray([embedding]))
+    indexing.index(team, [memory], np.asarray([embedding]), are_new=True)
     audit.record_many(team=team, by=by, changes=[_remembered(memory, draft)])
     _tell(team, by, memory, draft)
     return memory

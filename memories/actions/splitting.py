@@ -21,6 +21,7 @@ from memories.actions.relating import relate
 from memories.actions.remembering import prepare, store
 from memories.enums import RelationKind, Status
 from memories.models import Evidence, Memory, Merge, Relation
+from memories.safety.masking import mask_text
 
 
 @transaction.atomic
@@ -50,7 +51,8 @@ def split(*, team: Team, by: Actor, memory: Memory, merge: uuid.UUID | None = No
         on=memory,
         before=before,
         after=audit.fingerprint({"memory": fingerprint(memory), "split_off": str(new.pk)}),
-        detail={"into": str(new.pk), "reason": reason, "support": memory.support_count},
+        detail={"into": str(new.pk), "support": memory.support_count},
+        reason=mask_text(reason),
     )
     notice(team=team, by=by, memory=new, near=indexing.nearest(team, [new.scope_id], np.asarray(embedding), limit=20))
     return new

@@ -14,7 +14,7 @@ import numpy as np
 from hindsight_site.accounts.models import Team
 from memories.embeddings import get_embedder
 
-from . import background, evidence, fusion, keywords, times, vectors
+from . import background, engines, evidence, fusion, keywords, times, vectors
 from .asking import ask
 from .bm25 import Statistics
 from .calibration import Calibration, calibration_of
@@ -133,7 +133,7 @@ def _nearest(search: Search, where: Where, embeddings: Mapping[str, np.ndarray],
     nothing: list[VectorHit] = []
     for model, embedding in embeddings.items():
         nearest = partial(
-            vectors.nearest,
+            engines.nearest_within(search.deadline),
             team_id=where.team_id,
             scope_ids=where.scope_ids,
             embedding=embedding,

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from django.db import OperationalError, connection
-from psycopg import Pipeline
 
 logger = logging.getLogger(__name__)
 
 LEAST_MS = 20  # of a statement: less would cancel what is nearly done
 
 Result = TypeVar("Result")
+
+
+class Unanswered(Exception):
+    """A search that is made elsewhere than in the database could not answer, or not in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +45,21 @@ class Search:
     """Statements that may be cancelled without losing the transaction they run in."""
 
     def __init__(self, deadline: Deadline) -> None:
-        self._deadline = deadline
+        self.deadline = deadline
 
     def attempt(self, search: Callable[[], Result], otherwise: Result) -> tuple[Result, bool]:
-        """Return what `search` returns, or `otherwise` and False when the database was late."""
+        """Return what `search` returns, or `otherwise` and False when it was late or could not answer."""
         try:
             return search(), True
+        except Unanswered as error:
+            logger.warning("a search was left out: %s", error)
+            return otherwise, False
         except OperationalError as error:  # cancelled by statement_timeout
             if getattr(error.__cause__, "sqlstate", "") != "57014":
                 raise
             logger.warning("a search was cancelled: over its deadline")
-            connection.ensure_connection()
-            with connection.connection.pipeline() as pipeline:
-                pipeline.sync()  # what was sent along behind the cancelled statement is dropped
             _end()
-            _begin(self._deadline)
+            _begin(self.deadline)
             return otherwise, False
 
 
@@ -72,32 +75,17 @@ def searching(deadline: Deadline) -> Iterator[Search]:
     _end()
 
 
-@contextmanager
-def few_round_trips() -> Iterator[None]:
-    """Have statements whose results nobody waits for travel with the next one.
-
-    On a busy machine every answer of the database is waited for with others in the queue before it: with
-    16 callers a round trip costs as much as a small query.
-    """
-    if not Pipeline.is_supported():
-        yield
-        return
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.pipeline():
-        yield
-
-
 def _begin(deadline: Deadline) -> None:
     left = deadline.left()
     timeout = 0 if left is None else max(LEAST_MS, int(left * 500))
+    # Statements that nobody reads from travel together: a round trip costs as much as a small query.
     with connection.cursor() as cursor:
-        cursor.execute("SAVEPOINT hs_search")
         cursor.execute(
-            "SELECT set_config('jit', 'off', true), set_config('statement_timeout', %s, true)", [str(timeout)]
+            "SAVEPOINT hs_search; SELECT set_config('jit', 'off', true), set_config('statement_timeout', %s, true)",
+            [str(timeout)],
         )
 
 
 def _end() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("ROLLBACK TO SAVEPOINT hs_search")
-        cursor.execute("RELEASE SAVEPOINT hs_search")
+        cursor.execute("ROLLBACK TO SAVEPOINT hs_search; RELEASE SAVEPOINT hs_search")

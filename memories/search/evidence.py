@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,15 @@ _COLUMNS = (
     "id, scope_id, agent_id, kind, tier, status, trust, confidence, weight, access_count, revision, environment,"
     " approved_at, created_at, occurred_at, session_id, sequence, actor"
 )
-_ENVIRONMENT = _COLUMNS.split(", ").index("environment")
+_NAMES = _COLUMNS.split(", ")
+_ENVIRONMENT = _NAMES.index("environment")
+_TIMES = [_NAMES.index(name) for name in ("approved_at", "created_at", "occurred_at")]
+# Times come as microseconds since 1970: read from their text they take longer than all other columns.
+_READ = ", ".join(
+    f"(extract(epoch FROM {name}) * 1000000)::bigint AS {name}" if at in _TIMES else name
+    for at, name in enumerate(_NAMES)
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Next to each other in the same session. LATERAL … OFFSET 0: one look-up by key for each memory, whatever
 # the planner thinks of the tables.
 _WITH_NEIGHBOURS = """
@@ -105,6 +113,9 @@ def _row(fetched: tuple, vector: np.ndarray | None) -> Row:
     columns: list[Any] = list(fetched[:-2])
     environment = columns[_ENVIRONMENT]  # jsonb comes as text
     columns[_ENVIRONMENT] = {} if environment == "{}" else json.loads(environment)
+    for at in _TIMES:
+        if columns[at] is not None:
+            columns[at] = _EPOCH + timedelta(microseconds=columns[at])
     return Row(*columns, fetched[-2] or "", vector)  # type: ignore[call-arg]
 
 
@@ -139,7 +150,7 @@ def _fetch(ids: set[uuid.UUID], where: Where, statistics: Statistics, models: Se
     sql = f"""
         SELECT m.*, k.length, {bits}, v.model_id, v.embedding
         FROM ({_WITH_NEIGHBOURS}) a CROSS JOIN LATERAL (
-            SELECT {_COLUMNS}, char_length(content) AS chars,
+            SELECT {_READ}, char_length(content) AS chars,
                    char_length(content) < 120 AND content ~ '[?？]\\s*$' AS asks
             FROM memories_memory m WHERE team_id = %(team)s AND id = a.id
               AND scope_id = ANY(%(scopes)s) AND status = ANY(%(statuses)s) AND {fits} OFFSET 0

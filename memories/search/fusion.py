@@ -108,20 +108,21 @@ def fuse(
     names, `session_words` the share of the question that a session as a whole covers (without: what its
     candidates cover). A memory that holds an identifier of the question comes before all that hold none.
     """
+    # By place in `evidence`: a memory's id is slow to hash, and this is done for every candidate of a recall.
     trust = _keyword_trust(evidence)
-    own = {e.memory_id: (VECTOR_WEIGHT * max(0.0, e.near or 0.0), trust * e.coverage) for e in evidence}
-    told = _with_neighbours(evidence, {pk: keyword for pk, (_, keyword) in own.items()})
-    weighed = {
-        e.memory_id: (own[e.memory_id][0] + told[e.memory_id]) * _gain(e.place, named) + _bonus(e.place, named)
-        for e in evidence
-    }
-    session = _session_evidence(evidence, weighed, share, session_words or {})
+    vectors = [VECTOR_WEIGHT * max(0.0, e.near or 0.0) for e in evidence]
+    keywords = [trust * e.coverage for e in evidence]
+    told = _with_neighbours(evidence, keywords)
+    weighed = [
+        (vector + words) * _gain(e.place, named) + _bonus(e.place, named)
+        for e, vector, words in zip(evidence, vectors, told, strict=True)
+    ]
     covered = session_words or {}
+    session = _session_evidence(evidence, weighed, share, covered)
     fused = []
-    for e in evidence:
-        vector, keyword = own[e.memory_id]
+    for e, vector, keyword, said in zip(evidence, vectors, keywords, weighed, strict=True):
         is_turn = e.place.sequence is not None
-        said = weighed[e.memory_id] + (session[e.place.session_id] if is_turn else 0.0)
+        said += session[e.place.session_id] if is_turn else 0.0
         time = TIMELY * e.timely * max(said, 0.0)  # a factor, so that the day alone makes nothing relevant
         total = said + time - (TURN_OFFSET if is_turn else 0.0)
         context = total - vector - keyword - time
@@ -154,19 +155,18 @@ def _keyword_trust(evidence: Sequence[Evidence]) -> float:
     return min(1.0, WEAK_KEYWORDS + (1 - WEAK_KEYWORDS) * best / WEAK_COVERAGE)
 
 
-def _with_neighbours(evidence: Sequence[Evidence], keyword: Mapping[uuid.UUID, float]) -> dict[uuid.UUID, float]:
+def _with_neighbours(evidence: Sequence[Evidence], keywords: Sequence[float]) -> list[float]:
     """Keyword evidence of each memory with that of the turns before and after it."""
-    turns = {
-        (e.place.session_id, e.place.sequence): keyword[e.memory_id] for e in evidence if e.place.sequence is not None
-    }
-    return {
-        e.memory_id: keyword[e.memory_id]
+    pairs = list(zip(evidence, keywords, strict=True))
+    turns = {(e.place.session_id, e.place.sequence): own for e, own in pairs if e.place.sequence is not None}
+    return [
+        own
         if e.place.sequence is None
-        else keyword[e.memory_id]
+        else own
         + BEFORE * turns.get((e.place.session_id, e.place.sequence - 1), 0.0)
         + AFTER * turns.get((e.place.session_id, e.place.sequence + 1), 0.0)
-        for e in evidence
-    }
+        for e, own in pairs
+    ]
 
 
 def _gain(place: Place, named: frozenset[str]) -> float:
@@ -190,22 +190,22 @@ def _bonus(place: Place, named: frozenset[str]) -> float:
 
 def _session_evidence(
     evidence: Sequence[Evidence],
-    weighed: Mapping[uuid.UUID, float],
+    weighed: Sequence[float],
     share: Callable[[int], float],
     session_words: Mapping[str, float],
 ) -> dict[str, float]:
     """What a session adds to each of its turns: its best turns, and the words that it covers as a whole."""
-    sessions: defaultdict[str, list[Evidence]] = defaultdict(list)
-    for e in evidence:
+    sessions: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
+    for e, value in zip(evidence, weighed, strict=True):
         if e.place.sequence is not None:
-            sessions[e.place.session_id].append(e)
+            sessions[e.place.session_id].append((value, e.matched))
     added = {}
     for session_id, turns in sessions.items():
-        best = sorted((weighed[turn.memory_id] for turn in turns), reverse=True)
+        best = sorted((value for value, _ in turns), reverse=True)
         level = sum(rank * value for rank, value in zip(SESSION_RANKS, best, strict=False))
         union = 0
-        for turn in turns:
-            union |= turn.matched
+        for _, matched in turns:
+            union |= matched
         covered = share(union)
         words = SESSION_UNION * covered + SESSION_WORDS * session_words.get(session_id, covered)
         added[session_id] = SESSION_BEST * level / sum(SESSION_RANKS) + words

@@ -111,6 +111,11 @@ def matched_sql(query: QueryTokens, alias: str) -> tuple[str, dict[str, str]]:
 def upsert(*, team_id: uuid.UUID, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, Sequence[str]]]) -> None:
     """Write (memory_id, scope_id, status, tokens) rows, replacing earlier ones."""
     delete(team_id=team_id, memory_ids=[row[0] for row in rows])
+    insert(team_id=team_id, rows=rows)
+
+
+def insert(*, team_id: uuid.UUID, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, Sequence[str]]]) -> None:
+    """Write rows like `upsert`, of memories that have none yet."""
     columns = "team_id, memory_id, scope_id, status, tokens, length"
     with (
         connection.cursor() as cursor,
@@ -150,8 +155,9 @@ class _Table:
         of the best few, and only when it leaves too few of them, of all.
         """
         rare = _rarest(self.query.lexemes, counts)
-        weights = " + ".join(f"{w:.4f} * (matched >> {i} & 1)" for i, w in enumerate(statistics.weights))
-        dampening = f"1 + {bm25.K1} * ({1 - bm25.B} + {bm25.B} * length / {statistics.mean_length:.4f})"
+        # Floats: as exact numbers, which such literals are otherwise, they take as long as the matching.
+        weights = " + ".join(f"float8 '{w:.4f}' * (matched >> {i} & 1)" for i, w in enumerate(statistics.weights))
+        dampening = f"1 + float8 '{bm25.K1}' * ({1 - bm25.B} + float8 '{bm25.B / statistics.mean_length!r}' * length)"
         order = f"ORDER BY ({weights}) / ({dampening}) DESC"
         rows = self._rows(rare, order=order, limit=OVERFETCH * limit)
         if len(rows) == OVERFETCH * limit and sum(row[3] for row in rows) < limit:

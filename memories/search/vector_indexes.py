@@ -52,6 +52,11 @@ def is_ready(team_id: uuid.UUID, model_id: str) -> bool:
     return _ready.get_or_make(name, lambda: _there().get(name, False))
 
 
+def forget() -> None:
+    """Look again, at the next question, which indexes there are."""
+    _ready.clear()
+
+
 def is_due() -> bool:
     """Whether there is anything to build or to drop."""
     counts, there = _counts(), _there()
@@ -81,7 +86,7 @@ def sync(progress: Callable[[str], None] = lambda _: None) -> Synced:
         standing = there.keys() - set(dropped)
         wanted = [key for key, count in sorted(counts.items()) if count > BUILD_ABOVE and name_of(*key) not in standing]
         made = [_build(*key, progress) for key in wanted]
-    _ready.clear()
+    forget()
     return Synced(tuple(name for name in made if name), tuple(dropped))
 
 
@@ -89,7 +94,8 @@ def _build(team_id: uuid.UUID, model_id: str, progress: Callable[[str], None]) -
     """Build one index; returns its name, or "" for vectors that are too long for one."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT vector_dims(embedding) FROM memories_memoryvector WHERE team_id = %s AND model_id = %s LIMIT 1",
+            "SELECT vector_dims(embedding), tableoid::regclass::text FROM memories_memoryvector"
+            " WHERE team_id = %s AND model_id = %s LIMIT 1",
             [team_id, model_id],
         )
         row = cursor.fetchone()
@@ -99,11 +105,12 @@ def _build(team_id: uuid.UUID, model_id: str, progress: Callable[[str], None]) -
         progress(f"building {name}")
         cursor.execute(
             sql.SQL(
-                "CREATE INDEX CONCURRENTLY {name} ON memories_memoryvector USING hnsw"
+                "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw"
                 " ((embedding::halfvec({dimensions})) halfvec_cosine_ops) WITH (m = {m}, ef_construction = {ef})"
                 " WHERE team_id = {team} AND model_id = {model}"
             ).format(
                 name=sql.Identifier(name),
+                table=sql.Identifier(row[1]),  # the partition that has the team, where there are partitions
                 dimensions=sql.Literal(row[0]),
                 m=sql.Literal(M),
                 ef=sql.Literal(EF_CONSTRUCTION),
@@ -131,7 +138,8 @@ def _there() -> dict[str, bool]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-            " WHERE i.indrelid = 'memories_memoryvector'::regclass AND c.relname LIKE %s",
+            " WHERE i.indrelid IN (SELECT 'memories_memoryvector'::regclass UNION"
+            " SELECT relid FROM pg_partition_tree('memories_memoryvector')) AND c.relname LIKE %s",
             [f"{PREFIX}%"],
         )
         return dict(cursor.fetchall())

@@ -166,11 +166,16 @@ def all_of(
 
 
 def upsert(*, team_id: uuid.UUID, model_id: str, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, np.ndarray]]) -> None:
-    """Write (memory_id, scope_id, status, embedding) rows, replacing earlier ones of the same model.
+    """Write (memory_id, scope_id, status, embedding) rows, replacing earlier ones of the same model."""
+    delete(team_id=team_id, memory_ids=[row[0] for row in rows], model_id=model_id)
+    insert(team_id=team_id, model_id=model_id, rows=rows)
+
+
+def insert(*, team_id: uuid.UUID, model_id: str, rows: Sequence[tuple[uuid.UUID, uuid.UUID, str, np.ndarray]]) -> None:
+    """Write rows like `upsert`, of memories that have none yet.
 
     By binary COPY: writing a vector as text costs more than storing it.
     """
-    delete(team_id=team_id, memory_ids=[row[0] for row in rows], model_id=model_id)
     columns = "team_id, memory_id, scope_id, status, model_id, embedding"
     with (
         connection.cursor() as cursor,
