@@ -8,10 +8,12 @@
 PYTHON := .venv/bin/python
 RUN := sh .ci/venv requirements.txt && exec $(PYTHON)
 DEV := sh .ci/venv requirements-dev.txt && $(PYTHON)
-LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url pyproject.toml
+COMPILE := -m uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url
+LOCK := $(COMPILE) pyproject.toml
+EXAMPLES := docs/examples/langchain
 ARGS ?=
 
-.PHONY: up down demo bench test lint lock image
+.PHONY: up down demo bench bench-load chaos test test-engines lint lock image
 
 up:
 	@$(RUN) manage.py up $(ARGS)
@@ -22,17 +24,36 @@ down:
 demo:
 	@$(RUN) manage.py demo $(ARGS)
 
+# How fast it is, then how soon it is there and what memory it holds.
 bench:
-	@$(RUN) manage.py evaluate $(ARGS)
+	@$(DEV) manage.py evaluate $(ARGS)
+	@$(PYTHON) -m tests.evals.footprint
+
+# How much a server bears, and what becomes of it when things fail; ARGS=--help says what they can be told.
+bench-load:
+	@$(DEV) -m tests.evals.load $(ARGS)
+
+chaos:
+	@$(DEV) -m tests.chaos $(ARGS)
 
 test:
+	@sh .ci/venv $(EXAMPLES)/requirements.txt .venv-examples || echo "Its tests are skipped." >&2
+	@sh .ci/npm tests/mcp/conformance
 	@$(DEV) -m ruff check --quiet .
 	@$(DEV) -m pytest -n auto --dist worksteal $(ARGS)
+
+# The tests of vector engines with each that runs here as a program, in an environment of their own (1.4 GB).
+test-engines:
+	@sh .ci/venv .ci/requirements-engines.txt .venv-engines
+	@.venv-engines/bin/python -m pytest tests/memories/test_vector_engines.py tests/memories/test_vector_index.py $(ARGS)
 
 lint:
 	@$(DEV) -m ruff check .
 	@$(DEV) -m ruff format --check .
 	@$(DEV) -m mypy .
+	@.venv/bin/hadolint Dockerfile
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
+	@! docker compose version >/dev/null 2>&1 || docker compose config --quiet
 
 # Builds and runs the image without a container engine; wants root on Linux, takes minutes.
 image:
@@ -43,3 +64,5 @@ lock:
 	@$(DEV) -m pip install -qq --disable-pip-version-check uv
 	@$(PYTHON) $(LOCK) --output-file requirements.txt
 	@$(PYTHON) $(LOCK) --group dev --output-file requirements-dev.txt
+	@$(PYTHON) $(LOCK) --group dev --group engines --output-file .ci/requirements-engines.txt
+	@$(PYTHON) $(COMPILE) --python-version 3.11 $(EXAMPLES)/requirements.in --output-file $(EXAMPLES)/requirements.txt

@@ -1,6 +1,7 @@
 """The site itself as an app: its commands and static files; and the admin that knows teams."""
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.contrib.admin.apps import AdminConfig
 
 
@@ -8,6 +9,12 @@ class SiteConfig(AppConfig):
     name = "hindsight_site"
     label = "site"
     verbose_name = "Hindsight"
+
+    def ready(self) -> None:
+        if settings.SENTRY_DSN:
+            from hindsight_site.telemetry import errors
+
+            errors.start(settings.SENTRY_DSN, settings.SENTRY_ENVIRONMENT)
 
 
 class StaffAdminConfig(AdminConfig):

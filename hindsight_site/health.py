@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from hindsight_site import stuck_work
 from hindsight_site.schema_state import unapplied_migrations
 
 logger = logging.getLogger(__name__)
@@ -35,18 +36,19 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 when requests can be served, 503 when the database is away or its schema is not ours.
 
-    A late queue is reported as `degraded` but is no reason to take the web away: what agents send is
-    kept and waits for a worker.
+    A late queue, and work that is stuck, is reported as `degraded` but is no reason to take the web away: what
+    agents send is kept and waits for a worker.
     """
     try:
         checks = {"database": {"ok": True}, "migrations": _migrations()}
         if checks["migrations"]["ok"]:
             checks["queue"] = _queue()
+            checks["work"] = _work()
     except DatabaseError as error:
         logger.warning("not ready: the database does not answer", extra={"error": type(error).__name__})
         checks = {"database": {"ok": False}}
     serving = checks["database"]["ok"] and checks["migrations"]["ok"]
-    status = "not_ready" if not serving else "ready" if checks["queue"]["ok"] else "degraded"
+    status = "not_ready" if not serving else "ready" if all(check["ok"] for check in checks.values()) else "degraded"
     response = JsonResponse({"status": status, "checks": checks}, status=200 if serving else 503)
     if not serving:
         response["Retry-After"] = "5"
@@ -56,6 +58,14 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def _migrations() -> dict[str, Any]:
     missing = len(unapplied_migrations())
     return {"ok": missing == 0, "unapplied": missing}
+
+
+def _work() -> dict[str, Any]:
+    """What the sweep of each minute found stuck, and whether it still runs. Before its first time all is well."""
+    told = stuck_work.told()
+    if told is None:
+        return {"ok": True, "stuck": {}, "swept_seconds_ago": None}
+    return {"ok": told.ok, "stuck": dict(told.counts), "swept_seconds_ago": round(told.age, 1)}
 
 
 def _queue() -> dict[str, Any]:

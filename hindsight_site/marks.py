@@ -138,6 +138,7 @@ LOOKS: dict[str, tuple[type[TextChoices], dict[str, tuple[str, str]]]] = {
             Stratum.MOST_RECALLED: ("recall", ""),
             Stratum.LOW_CONFIDENCE: ("question", ""),
             Stratum.FLAGGED: ("flag", "warn"),
+            Stratum.CANARY: ("key", ""),
         },
     ),
     "item": (
@@ -145,6 +146,8 @@ LOOKS: dict[str, tuple[type[TextChoices], dict[str, tuple[str, str]]]] = {
         {
             ItemState.PENDING: ("candidate", ""),
             ItemState.DECIDED: ("check", "approve"),
+            ItemState.CONFLICTED: ("warning", "warn"),
+            ItemState.RESOLVED: ("check", "approve"),
             ItemState.VOID: ("forgotten", ""),
         },
     ),

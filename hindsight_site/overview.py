@@ -7,8 +7,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Max, Q, Sum
-from django.db.models.functions import TruncDate
+from django.db.models import Count, Max, Q, Subquery, Sum
+from django.db.models.functions import JSONObject, TruncDate
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from hindsight_site import plots
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.pages import TeamRequest, team_page
+from hindsight_site.counting import counts
 from memories import policies
 from memories.actions.settling import open_edges
 from memories.enums import Kind, RecallStatus, Status, Tier
@@ -58,23 +59,24 @@ def overview(request: TeamRequest) -> HttpResponse:
     days = plots.days_until(timezone.localdate(), DAYS)
     live = live_memories(team)
     runs = reflections(team, since)
+    found = figures(team, since, now)
     context = {
         "days": DAYS,
         "live": live,
         "recalls": recalls(team, since, days),
-        "feedback": feedback(team, since),
+        "feedback": found["feedback"],
         "acceptance": review.pooled(review.batch_lines(team, now, WEEKS)),
         "reflections": runs,
         "refused": refused(team, since),
         "written": written(team, since, days),
-        "waiting": waiting(team, live, runs),
+        "waiting": waiting(live, runs, found),
         "integrity": integrity.last_check(team),
         "latest": Memory.objects.of(team)
         .filter(status__in=policies.LIVE)
         .exclude(tier=Tier.WORKING)
         .select_related("scope", "agent")
         .order_by("-created_at", "-id")[:5],
-        "started": bool(live["total"] or live["quarantined"] or runs["total"]) or Trace.objects.of(team).exists(),
+        "started": bool(live["total"] or live["quarantined"] or runs["total"] or found["traces"]),
     }
     return render(request, "overview.html", context)
 
@@ -141,20 +143,23 @@ def recalls(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
 
 def feedback(team: Team, since: datetime) -> dict[str, Any]:
     """What became of recalled memories: the share adopted, and how often a task that used one succeeded."""
-    counts = (
-        Feedback.objects.of(team)
-        .filter(created_at__gte=since)
-        .aggregate(
-            told=Count("id"),
-            used=Count("id", filter=Q(adopted=True)),
-            judged=Count("id", filter=Q(adopted=True, success__isnull=False)),
-            succeeded=Count("id", filter=Q(adopted=True, success=True)),
-        )
-    )
+    return shares_of(Feedback.objects.of(team).filter(created_at__gte=since).aggregate(**FEEDBACK))
+
+
+FEEDBACK = {
+    "told": Count("id"),
+    "used": Count("id", filter=Q(adopted=True)),
+    "judged": Count("id", filter=Q(adopted=True, success__isnull=False)),
+    "succeeded": Count("id", filter=Q(adopted=True, success=True)),
+}
+
+
+def shares_of(told: dict[str, int]) -> dict[str, Any]:
+    """The counts of `FEEDBACK` with the two shares that are read from them; None without any."""
     return {
-        **counts,
-        "used_share": counts["used"] / counts["told"] if counts["told"] else None,
-        "success_share": counts["succeeded"] / counts["judged"] if counts["judged"] else None,
+        **told,
+        "used_share": told["used"] / told["told"] if told["told"] else None,
+        "success_share": told["succeeded"] / told["judged"] if told["judged"] else None,
     }
 
 
@@ -224,14 +229,27 @@ def written(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
     return {"total": plot.total, "plot": plot}
 
 
-def waiting(team: Team, live: dict[str, Any], runs: dict[str, Any]) -> list[Waiting]:
+def figures(team: Team, since: datetime, now: datetime) -> dict[str, Any]:
+    """In one query: what waits in the review and among the conflicts, whether there are traces, and the feedback."""
+    told = Feedback.objects.of(team).filter(created_at__gte=since).order_by()
+    parts = JSONObject(**{name: name for name in FEEDBACK})
+    row = counts(
+        team,
+        {"feedback": Subquery(told.values("team_id").annotate(**FEEDBACK).values(parts=parts))},
+        to_judge=review.waiting_items(team, now),
+        conflicts=open_edges(team),
+        traces=Trace.objects.of(team)[:1],
+    )
+    return {**row, "feedback": shares_of(row["feedback"] or dict.fromkeys(FEEDBACK, 0))}
+
+
+def waiting(live: dict[str, Any], runs: dict[str, Any], found: dict[str, Any]) -> list[Waiting]:
     """Return what needs a person, most pressing first; nothing that is zero."""
-    contested = open_edges(team).count()
     listed = reverse("memories")
     all_of_it = [
         Waiting(
             "review",
-            review.open_count(team, timezone.now()),
+            found["to_judge"],
             "memory of this week’s sample to judge",
             "memories of this week’s sample to judge",
             reverse("review"),
@@ -252,7 +270,7 @@ def waiting(team: Team, live: dict[str, Any], runs: dict[str, Any]) -> list[Wait
         ),
         Waiting(
             "warning",
-            contested,
+            found["conflicts"],
             "contradiction that nobody has settled",
             "contradictions that nobody has settled",
             reverse("conflicts"),

@@ -17,6 +17,7 @@ from csp.constants import NONE, SELF
 from hindsight_site import databases
 from hindsight_site.metrics.folder import make_folder
 from hindsight_site.secret_key import load_or_create
+from hindsight_site.telemetry import packages
 
 
 def env_str(name: str, default: str = "") -> str:
@@ -155,13 +156,20 @@ TEMPLATES = [
 # between teams. DATABASE_OWNER_URL, where set, is used for migrations instead.
 DATABASE_ROLE = databases.role_of(["test"] if "pytest" in sys.modules else sys.argv[1:])
 APP_DATABASE_URL = env_str("DATABASE_URL")
-DATABASE_URL = env_str("DATABASE_OWNER_URL", APP_DATABASE_URL) if DATABASE_ROLE == "owner" else APP_DATABASE_URL
+# DATABASE_POOLER=transaction: DATABASE_URL is a pooler's (PgBouncer) that lends a session for one transaction. Then
+# DATABASE_DIRECT_URL is the database itself, for the same role: for the owner's commands (where DATABASE_OWNER_URL
+# does not name another) and for the one connection with which each process counts requests.
+DATABASE_POOLER = env_str("DATABASE_POOLER")
+DATABASE_DIRECT_URL = env_str("DATABASE_DIRECT_URL", "" if DATABASE_POOLER else APP_DATABASE_URL)
+databases.check_pooler(DATABASE_POOLER, DATABASE_DIRECT_URL)
+IS_POOLED = DATABASE_POOLER == "transaction" and DATABASE_ROLE != "owner"
+DATABASE_URL = env_str("DATABASE_OWNER_URL", DATABASE_DIRECT_URL) if DATABASE_ROLE == "owner" else APP_DATABASE_URL
 # A page or a call whose statement takes longer is answered with 503. Workers and commands take their time.
 DATABASE_STATEMENT_TIMEOUT_MS = env_int("DATABASE_STATEMENT_TIMEOUT_MS", 30_000) if sys.argv[1:2] == ["web"] else 0
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
-        **databases.parameters(DATABASE_URL, DATA_DIR, DATABASE_ROLE, DATABASE_STATEMENT_TIMEOUT_MS),
+        **databases.parameters(DATABASE_URL, DATA_DIR, DATABASE_ROLE, DATABASE_STATEMENT_TIMEOUT_MS, IS_POOLED),
         # Every request is one transaction, in which the team is set (accounts.tenancy.enter_team).
         "ATOMIC_REQUESTS": True,
         "CONN_MAX_AGE": 60,
@@ -169,6 +177,15 @@ DATABASES: dict[str, dict[str, Any]] = {
         "CONN_HEALTH_CHECKS": True,
     }
 }
+# A streaming replica, as the role that serves: recalls look there once it has what their team wrote last. Set it for
+# every process, workers too: each leaves word of what it writes. Unset: the primary does it all.
+if DATABASE_REPLICA_URL := env_str("DATABASE_REPLICA_URL"):
+    DATABASES["replica"] = {
+        "ENGINE": "django.db.backends.postgresql",
+        **databases.replica_parameters(DATABASE_REPLICA_URL, DATA_DIR, IS_POOLED),
+        "CONN_MAX_AGE": 60,
+        "TEST": {"MIRROR": "default"},
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- People ----------------------------------------------------------------------------------------
@@ -345,6 +362,18 @@ EMBEDDING_MODEL = env_str("EMBEDDING_MODEL", "text-embedding-3-small")
 EMBEDDING_DIMENSIONS = env_int("EMBEDDING_DIMENSIONS", 1536)
 EMBEDDING_TIMEOUT_SECONDS = env_float("EMBEDDING_TIMEOUT_SECONDS", 10.0)
 
+# --- Vector index ----------------------------------------------------------------------------------
+# Where the nearest vectors of a recall are looked up: pgvector | milvus | qdrant | chroma. PostgreSQL keeps every
+# vector in any case; after a change run `python manage.py reindex`. docs/scaling.md says when it pays.
+VECTOR_INDEX = env_str("VECTOR_INDEX", "pgvector")
+VECTOR_INDEX_URL = env_str("VECTOR_INDEX_URL")  # http://host:port, or https:// for TLS
+VECTOR_INDEX_API_KEY = env_str("VECTOR_INDEX_API_KEY")  # Milvus: a token, or user:password
+VECTOR_INDEX_COLLECTION = env_str("VECTOR_INDEX_COLLECTION", "hindsight")  # what our collections' names begin with
+VECTOR_INDEX_CA_FILE = env_str("VECTOR_INDEX_CA_FILE")  # authorities to trust instead of the system's
+# How long a recall waits for it at most; then it goes by keywords alone, flagged `degraded`.
+VECTOR_INDEX_TIMEOUT_MS = env_int("VECTOR_INDEX_TIMEOUT_MS", 300)
+VECTOR_INDEX_WRITE_TIMEOUT_SECONDS = env_float("VECTOR_INDEX_WRITE_TIMEOUT_SECONDS", 10.0)
+
 # --- Recall ----------------------------------------------------------------------------------------
 # Milliseconds after which an answer is given with what is there, flagged `degraded`; 0: as long as it takes.
 RECALL_DEADLINE_MS = env_int("RECALL_DEADLINE_MS", 800)
@@ -411,6 +440,23 @@ METRICS_DIR = ""
 if COUNT_REQUESTS and sys.argv[1:2] == ["web"]:
     METRICS_DIR = os.environ["PROMETHEUS_MULTIPROC_DIR"] = make_folder()
 
+# --- Traces and error reports: nothing is sent until one of these is set ------------------------------
+# An OpenTelemetry collector, as http://collector:4318. Its packages read the other OTEL_ variables themselves.
+OTEL_EXPORTER_OTLP_ENDPOINT = env_str("OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_SERVICE_NAME = env_str("OTEL_SERVICE_NAME", "hindsight")
+if OTEL_EXPORTER_OTLP_ENDPOINT:
+    packages.need(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "opentelemetry.exporter.otlp.proto.http",
+        "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
+    )
+    MIDDLEWARE.insert(1, "hindsight_site.telemetry.tracing.trace_requests")
+# Where what is logged as an error goes to, without a word of any memory, trace or request in it.
+SENTRY_DSN = env_str("SENTRY_DSN")
+SENTRY_ENVIRONMENT = env_str("SENTRY_ENVIRONMENT")
+if SENTRY_DSN:
+    packages.need("SENTRY_DSN", "sentry_sdk", "sentry-sdk")
+
 # --- Logs: JSON lines to stderr, never with memory text or secrets ---------------------------------
 LOG_LEVEL = env_str("LOG_LEVEL", "INFO")
 LOGGING = {
@@ -434,6 +480,7 @@ LOGGING = {
         "django": {"level": LOG_LEVEL},
         "django.request": {"level": "ERROR"},  # 4xx are the caller's and answered in full
         "httpx2": {"level": "WARNING"},  # writes addresses of endpoints at INFO
+        "httpx": {"level": "WARNING"},  # the same, of a vector index: a line for each recall
         "django-q": {"level": "WARNING"},  # our own rows tell what became of a job
     },
 }

@@ -25,6 +25,7 @@ from memories.models import (
     Revision,
     Scope,
     ScopeGrant,
+    VectorChange,
 )
 from memories.search import tokens
 
@@ -155,5 +156,5 @@ class FeedbackAdmin(ReadOnly):
     search_help_text = "The id of a recall or of a memory"
 
 
-# Composite primary keys have no page in the admin; these two tables hold nothing to read anyway.
-NOT_SHOWN = (MemoryTerms, MemoryVector)
+# Composite primary keys have no page in the admin; these tables hold nothing to read anyway.
+NOT_SHOWN = (MemoryTerms, MemoryVector, VectorChange)

@@ -14,7 +14,7 @@ from django.db.models.functions import JSONObject
 
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.refusals import NotFound
-from memories import queries, scopes
+from memories import queries
 from memories.actions.settling import open_edges
 from memories.enums import QuarantineDecision, RelationKind, ScopeKind, Status, Tier
 from memories.models import Evidence, Memory, Merge, QuarantineCase, Relation, Scope, Settlement
@@ -64,7 +64,10 @@ def of_memory(memory: Memory) -> dict[str, Any]:
 
 
 def conflicts(team: Team, agent: Agent | None, *, settled: bool = False) -> QuerySet[Relation]:
-    """The conflicts whose two sides the caller may see: the open ones, or those that a decision settled."""
+    """The conflicts whose two sides the caller may see: the open ones, or those that a decision settled.
+
+    An agent is shown none with a side that waits for a review: it would read there what is held back from it.
+    """
     edges = Relation.objects.of(team).filter(kind=RelationKind.CONTRADICTS) if settled else open_edges(team)
     if settled:
         edges = edges.filter(settled_at__isnull=False, settlements__undone_at=None, settlements__isnull=False)
@@ -74,8 +77,8 @@ def conflicts(team: Team, agent: Agent | None, *, settled: bool = False) -> Quer
 def _visible(team: Team, agent: Agent | None, edges: QuerySet[Relation]) -> QuerySet[Relation]:
     if agent is None:
         return edges
-    readable = [scope.pk for scope in scopes.readable(team, agent)]
-    return edges.filter(source__scope__in=readable, target__scope__in=readable)
+    seen = queries.visible(team, agent).values("pk")
+    return edges.filter(source__in=seen, target__in=seen)
 
 
 def conflict(team: Team, agent: Agent | None, conflict_id: uuid.UUID) -> Relation:
@@ -126,7 +129,7 @@ def decided(team: Team, agent: Agent | None) -> QuerySet[QuarantineCase]:
     """The cases that somebody decided, whose memory the caller may see."""
     cases = QuarantineCase.objects.of(team).filter(decision__in=DECIDED).exclude(memory__status=Status.FORGOTTEN)
     if agent is not None:
-        cases = cases.filter(memory__scope__in=[scope.pk for scope in scopes.readable(team, agent)])
+        cases = cases.filter(memory__in=queries.visible(team, agent).values("pk"))
     return cases.select_related("memory__scope", "memory__agent")
 
 

@@ -83,12 +83,22 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """When the week's sample is drawn, and how many memories are in it."""
+    """When the week's sample is drawn, how many memories are in it, and how many of them two people judge."""
 
     weekday: int = 0  # Monday
     hour: int = 6  # the team's time
     most_random: int = 30
     most_targeted: int = 10
+    overlap: float = 0.2  # the share of the random memories that two people judge, each without the other's verdict
+    canaries: int = 0  # memories with a known answer, at most; never more than 5 % of the batch
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long raw material is kept; nothing, for ever. The audit stays as long as the team."""
+
+    traces: timedelta = timedelta(0)
+    receipts: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,7 @@ class Policy:
     life: Life = field(default_factory=Life)
     ranking: Ranking = field(default_factory=Ranking)
     review: Review = field(default_factory=Review)
+    keep: Keep = field(default_factory=Keep)
     version: int = 0
 
 

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+ONE = {
+    "minutes": "minute", "hours": "hour", "days": "day", "times": "time", "memories": "memory",
+    "observations": "observation", "lessons": "lesson",
+}  # fmt: skip
 UNITS = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": timedelta(days=1)}
 
 
@@ -43,6 +47,11 @@ class Row:
     def in_unit(self) -> str:
         """The unit behind a number, with its blank."""
         return f" {self.unit}" if self.unit else ""
+
+    def unit_of(self, value: float) -> str:
+        """The unit as it reads behind `value`: 1 day, 2 days."""
+        noun, blank, rest = self.unit.partition(" ")
+        return ONE.get(noun, noun) + blank + rest if value == 1 else self.unit
 
     def amount(self, value: float) -> Any:
         """The number as the rules use it: a duration as timedelta."""
@@ -162,6 +171,19 @@ GROUPS = (
                "They alone give the acceptance rate: below 20 it says nothing."),
         _count("review.most_targeted", "Targeted memories, at most", "memories", 10, 0, 100,
                "Flagged ones come first."),
+        _share("review.overlap", "Judged by two people", 0.2,
+               "The share of the random memories that a second person judges without seeing the first verdict. "
+               "They tell how far two people agree; 0 switches it off."),
+        _count("review.canaries", "Known answers, at most", "memories", 0, 0, 10,
+               "Memories that your team judged before, mixed in unmarked and never more than 5 % of a batch. They tell "
+               "reviewers whether they still look closely, and never change the memory. 0 switches it off."),
+    )),
+    Group("keep", "How long raw material is kept", "Deleted for good, within the hour, and named in the "
+          "audit. The audit itself is kept as long as the team: it holds no text of memories.", (
+        _days("keep.traces", "Traces are deleted after", 0,
+              "0: never. Memories stay, without their quotes from it.", low=0),
+        _days("keep.receipts", "Receipts of recalls are deleted after", 0,
+              "0: never. Their feedback goes too; what a memory's numbers took from it stays.", low=0),
     )),
 )  # fmt: skip
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from hindsight_site.refusals import FieldError, Invalid
 from memories.enums import Tier, Trust
-from memories.policy import Life, Policy, Ranking, Review
+from memories.policy import Keep, Life, Policy, Ranking, Review
 from memories.policy_rows import ROWS
 
 Values = dict[str, float]
+LEAST_KEPT = 7  # days: less would delete what a week's review still asks about
 ROW_OF = {row.key: row for row in ROWS}
 
 STRICT: Values = {
@@ -111,6 +112,9 @@ def _contradictions(values: Values) -> list[FieldError]:
             errors.append(
                 FieldError(later, f"must be longer than “{ROW_OF[earlier].label}” ({values[earlier]:g} days).")
             )
+    for key in ("keep.traces", "keep.receipts"):
+        if 0 < values[key] < LEAST_KEPT:
+            errors.append(FieldError(key, f"must be 0, for ever, or at least {LEAST_KEPT} days."))
     for keys in (
         ("ranking.relevance", "ranking.recency", "ranking.confidence"),
         ("life.keep_confidence", "life.keep_frequency", "life.keep_recency"),
@@ -125,7 +129,7 @@ def _contradictions(values: Values) -> list[FieldError]:
 def policy_of(values: Mapping[str, float], version: int = 0) -> Policy:
     """Turn numbers into the policy that the rules, recall and the review read."""
     numbers = {row.key: row.amount(value) for row in ROWS if (value := values.get(row.key, row.default)) is not None}
-    parts: dict[str, dict[str, Any]] = {"life": {}, "ranking": {}, "review": {}}
+    parts: dict[str, dict[str, Any]] = {"life": {}, "ranking": {}, "review": {}, "keep": {}}
     nested: dict[str, Any] = {
         "confidence_cap": {Trust(t).value: numbers[f"life.confidence_cap.{t}"] for t in Trust.values},
         "half_life": {
@@ -143,6 +147,7 @@ def policy_of(values: Mapping[str, float], version: int = 0) -> Policy:
         life=replace(Life(), **parts["life"], confidence_cap=nested["confidence_cap"]),
         ranking=replace(Ranking(), **parts["ranking"], half_life=nested["half_life"]),
         review=replace(Review(), **parts["review"]),
+        keep=replace(Keep(), **parts["keep"]),
         version=version,
     )
 

@@ -123,6 +123,7 @@ def _field(row: Row, typed: str, now: float, errors: dict[str, str]) -> dict[str
         "error": errors.get(row.key, ""),
         "default": row.choices[int(row.default)] if row.choices else f"{row.default:.10g}",
         "own": now != row.default,
+        "unit": row.unit_of(1 if typed == "1" else 2),
         "step": "1" if row.whole else "any",
     }
 
@@ -145,7 +146,7 @@ def _history(request: TeamRequest) -> list[dict[str, Any]]:
 
 
 def _word(row: Row, value: float) -> str:
-    return row.choices[int(value)] if row.choices else f"{value:.10g}{row.in_unit}"
+    return row.choices[int(value)] if row.choices else f"{value:.10g} {row.unit_of(value)}".rstrip()
 
 
 def _name(number: int) -> str:

@@ -15,6 +15,7 @@ from memories import contents, packing, queries, receipts
 from memories.enums import Status
 from memories.models import Feedback, Memory, Recall, RecallHit, Revision
 
+MOST_HANDED_OUT = 500  # newest hits that are looked at for echoes
 UNTOLD_BUDGET = 800  # tokens: the default, for receipts from before it was kept
 
 
@@ -56,6 +57,14 @@ class Served:
     def snippet(self) -> str | None:
         """What agents are shown of the text."""
         return self.content and (contents.snippet(self.content) or self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """The texts that recalls gave away, each once and as it read then, and the ids of those recalls."""
+
+    texts: tuple[str, ...]
+    recall_ids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,25 @@ def served(recall: Recall, agent: Agent | None) -> list[Served]:
         )
         for hit in hits
     ]
+
+
+def handed_out(
+    *, team: Team, agent: Agent, token_id: uuid.UUID | None, session_id: str, since: datetime, until: datetime
+) -> HandedOut:
+    """Return what was handed out in a time to an agent, to the token that speaks for it, or in its session.
+
+    All of it may echo in what the agent did then.
+    """
+    theirs = Q(recall__agent=agent)
+    if token_id:
+        theirs |= Q(recall__agent=None, recall__token=token_id)
+    if session_id:
+        theirs |= Q(recall__session_id=session_id)
+    rows = RecallHit.objects.of(team).filter(theirs, recall__created_at__gte=since, recall__created_at__lte=until)
+    hits = list(rows.select_related("memory").order_by("-id")[:MOST_HANDED_OUT])
+    earlier = _earlier(team, [hit for hit in hits if hit.revision != hit.memory.revision])
+    texts = dict.fromkeys(text for hit in hits if (text := _text(hit, earlier)))
+    return HandedOut(tuple(texts), frozenset(str(hit.recall_id) for hit in hits))
 
 
 def _earlier(team: Team, hits: Sequence[RecallHit]) -> dict[tuple[uuid.UUID, int], str]:

@@ -13,7 +13,7 @@ from hindsight_site import cursors
 from hindsight_site.accounts.models import Agent
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.days import beginning_of
-from memories import receipt_queries
+from memories import playground, receipt_queries
 from memories.enums import RecallStatus
 from memories.models import RecallHit
 from memories.receipt_queries import ReceiptFilters
@@ -53,6 +53,8 @@ def recall_receipt(request: TeamRequest, recall_id: uuid.UUID) -> HttpResponse:
         "recall": recall,
         "served": handed_out,
         "context": receipt_queries.context_of(recall, handed_out),
+        "again": playground.of_receipt(recall, then=False),
+        "again_then": playground.of_receipt(recall, then=True),
         "asked": sorted((name, value) for name, value in recall.options.items() if value not in (None, [], False)),
     }
     return render(request, "memories/recall.html", context)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from django.db import connection
 
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.tenancy import team_transaction
-from memories import indexing
+from memories import indexing, vector_outbox
 from memories.embeddings import Embedder, get_embedder
 from memories.models import Memory
 from memories.search import vectors
@@ -21,6 +22,7 @@ from memories.search import vectors
 BATCH = 100  # memories embedded at once: a time of seconds, that an interruption loses at most
 
 Progress = Callable[[int], None]  # how many more are done
+Embedded = list[tuple[Memory, np.ndarray]]
 
 
 def missing(team: Team, model_id: str) -> int:
@@ -37,27 +39,40 @@ def reembed(team: Team, embedder: Embedder, progress: Progress) -> int:
     is written with the new model meanwhile is not missing any more. Raises `EmbeddingError`.
     """
     done = 0
-    while batch := _next(team, embedder.model_id):
+    while embedded := next_batch(team, embedder):
         with team_transaction(team):
-            memories = list(Memory.objects.of(team).filter(pk__in=batch).select_related("team"))
-            texts = indexing.texts_to_embed(memories)
-        embeddings = embedder.embed(texts, kind="passage")
-        with team_transaction(team):
-            rows = Memory.objects.of(team).filter(pk__in=batch).order_by("pk").select_for_update(no_key=True)
-            now = {memory.pk: memory for memory in rows}
-            same = [
-                (now[memory.pk], embedding)
-                for memory, embedding in zip(memories, embeddings, strict=True)
-                if memory.pk in now and now[memory.pk].fingerprint == memory.fingerprint
-            ]
-            vectors.upsert(
-                team_id=team.pk,
-                model_id=embedder.model_id,
-                rows=[(memory.pk, memory.scope_id, memory.status, embedding) for memory, embedding in same],
-            )
-        done += len(same)
-        progress(len(same))
+            stored = store(team, embedder.model_id, embedded)
+        done += stored
+        progress(stored)
     return done
+
+
+def next_batch(team: Team, embedder: Embedder) -> Embedded:
+    """Embed some memories that the model has no vector of; empty when none is left. Call outside a transaction."""
+    with team_transaction(team):
+        batch = _next(team, embedder.model_id)
+        memories = list(Memory.objects.of(team).filter(pk__in=batch).select_related("team"))
+        texts = indexing.texts_to_embed(memories)
+    return list(zip(memories, embedder.embed(texts, kind="passage"), strict=True)) if memories else []
+
+
+def store(team: Team, model_id: str, embedded: Embedded) -> int:
+    """Store the vectors of what was not edited meanwhile, in the caller's transaction; returns how many."""
+    ids = [memory.pk for memory, _ in embedded]
+    rows = Memory.objects.of(team).filter(pk__in=ids).order_by("pk").select_for_update(no_key=True)
+    now = {memory.pk: memory for memory in rows}
+    same = [
+        (now[memory.pk], embedding)
+        for memory, embedding in embedded
+        if memory.pk in now and now[memory.pk].fingerprint == memory.fingerprint
+    ]
+    vectors.upsert(
+        team_id=team.pk,
+        model_id=model_id,
+        rows=[(memory.pk, memory.scope_id, memory.status, embedding) for memory, embedding in same],
+    )
+    vector_outbox.note(team.pk, [memory.pk for memory, _ in same])
+    return len(same)
 
 
 def retire(team: Team, model_id: str) -> int:
@@ -68,8 +83,13 @@ def retire(team: Team, model_id: str) -> int:
     if model_id != get_embedder().model_id or missing(team, model_id):
         return 0
     with team_transaction(team), connection.cursor() as cursor:
-        cursor.execute("DELETE FROM memories_memoryvector WHERE team_id = %s AND model_id <> %s", [team.pk, model_id])
-        return cursor.rowcount
+        cursor.execute(
+            "DELETE FROM memories_memoryvector WHERE team_id = %s AND model_id <> %s RETURNING memory_id",
+            [team.pk, model_id],
+        )
+        retired = [memory for (memory,) in cursor.fetchall()]
+        vector_outbox.note(team.pk, retired)
+        return len(retired)
 
 
 # What has tokens is searchable. Forgotten and rejected memories have neither.

@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from memories import judging_views, policy_views, receipt_views, verbs, views
+from memories import judging_views, playground_views, policy_views, receipt_views, verbs, views
 
 ONE = "memories/<uuid:memory_id>/"
 UUID = "(?P<memory_id>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
@@ -10,6 +10,8 @@ VERB = "|".join(verbs.VERBS)
 
 urlpatterns = [
     path("usage/", views.usage_page, name="usage"),
+    path("reembed/", views.reembed, name="reembed"),
+    path("playground/", playground_views.playground_page, name="playground"),
     path("recalls/", receipt_views.recall_list, name="recalls"),
     path("recalls/<uuid:recall_id>/", receipt_views.recall_receipt, name="recall"),
     path("settings/policy/", policy_views.policy_page, name="policy"),

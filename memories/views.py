@@ -18,12 +18,14 @@ from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Agent, AuditEvent
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Conflict, Refused
-from memories import actions, differences, judging_queries, policies, queries, usage, verbs
+from memories import actions, differences, judging_queries, playground, policies, queries, reembedding, usage, verbs
 from memories.actions.changing import governed
 from memories.confidence import Belief
+from memories.embeddings import get_embedder
 from memories.enums import Kind, RelationKind, Rule, Status, Tier
 from memories.lift import lifts
 from memories.models import Evidence, Feedback, Memory, RecallHit, Relation, Revision, Scope
+from memories.reembedding_job import request_reembedding
 
 LIVE = "live"  # the list's default: what counts as known now
 ANY = "any"
@@ -84,6 +86,7 @@ def memory_context(memory: Memory) -> dict[str, Any]:
         "relations": relations,
         "contested": [edge for edge in relations if edge["contested"]],
         "uses": uses_of(memory),
+        "again": playground.of_memory(memory),
         "events": AuditEvent.objects.of(team)
         .filter(object_type="memory", object_id=str(memory.pk))
         .order_by("-at")[:SHOWN],
@@ -115,9 +118,7 @@ def relations_of(memory: Memory) -> list[dict[str, Any]]:
     ends = ("source__scope", "source__agent", "target__scope", "target__agent")
     found = edges.filter(Q(source=memory) | Q(target=memory)).select_related(*ends).order_by("kind", "id")[:100]
     sides = [(edge, edge.target if edge.source_id == memory.pk else edge.source) for edge in found]
-    both = sorted(
-        ((edge, other, other.pk == edge.target_id) for edge, other in sides), key=lambda side: not side[2]
-    )
+    both = sorted(((edge, other, other.pk == edge.target_id) for edge, other in sides), key=lambda side: not side[2])
     return [
         {
             "edge": edge,
@@ -279,3 +280,15 @@ def usage_page(request: TeamRequest) -> HttpResponse:
 def bar_width(value: int, whole: int) -> float:
     """How much of a bar of 100 is filled; a little is always seen where there is something."""
     return round(min(100, max(0.5, 100 * value / whole)), 2) if value and whole else 0
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@team_page(permissions.MANAGE)
+def reembed(request: TeamRequest) -> HttpResponse:
+    """Say how many memories the present model has no vector of, and have them embedded."""
+    if request.method == "POST":
+        job = request_reembedding(team=request.team, by=person(request.user), person=request.user)
+        return redirect("job", job_id=job.pk)
+    model_id = get_embedder().model_id
+    context = {"model": model_id, "missing": reembedding.missing(request.team, model_id)}
+    return render(request, "jobs/reembed.html", context)

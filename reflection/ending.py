@@ -41,13 +41,18 @@ def finish(claim: Claim, distilled: Distilled, write: Write, refused: list[dict[
         reflection.prompt_version = distilled.prompt_version
         reflection.tokens_in += distilled.tokens_in  # failed attempts before this one cost too
         reflection.tokens_out += distilled.tokens_out
-        reflection.cost_usd, reflection.rejected = distilled.cost_usd, refused
+        reflection.cost_usd, reflection.rejected = _sum(reflection.cost_usd, distilled.cost_usd), refused
         if by_rules:
             reflection.reason = f"{reflection.reason}; {BY_RULES}".lstrip("; ")[:300]
         reflection.error, reflection.lease_until, reflection.finished_at = "", None, timezone.now()
         reflection.save()
         reflection_ended(reflection)
         return reflection.status
+
+
+def _sum(before: float | None, now: float | None) -> float | None:
+    """What all attempts cost; None while no price is known."""
+    return now if before is None else before + (now or 0.0)
 
 
 def end_state(written: list[ReflectionResult], refused: list[dict[str, str]]) -> str:
@@ -80,6 +85,7 @@ def fail(
             if spent is not None:
                 reflection.tokens_in += spent.tokens_in
                 reflection.tokens_out += spent.tokens_out
+                reflection.cost_usd = _sum(reflection.cost_usd, spent.cost_usd)
             reflection.save()
             if not again:
                 reflection_ended(reflection)

@@ -58,6 +58,16 @@ class BatchStatus(TextChoices):
     CLOSED = "closed", "Closed"
 
 
+class MailStatus(TextChoices):
+    """Where a mail about the review stands."""
+
+    QUEUED = "queued", "Queued"
+    SENDING = "sending", "Being sent"  # what dies here is not tried again: it may have arrived
+    SENT = "sent", "Sent"
+    DROPPED = "dropped", "Not needed any more"
+    FAILED = "failed", "Failed"
+
+
 class Stratum(TextChoices):
     """Why an item is in the batch. Only `random` drives the acceptance rate."""
 
@@ -65,14 +75,20 @@ class Stratum(TextChoices):
     MOST_RECALLED = "most_recalled", "Most recalled, never reviewed"
     LOW_CONFIDENCE = "low_confidence", "Low confidence"
     FLAGGED = "flagged", "Flagged for review"
+    CANARY = "canary", "Known answer"  # judged before; the verdict changes nothing
 
 
 class ItemState(TextChoices):
     """Where a sampled memory stands in its review."""
 
     PENDING = "pending", "Pending"
-    DECIDED = "decided", "Decided"
+    DECIDED = "decided", "Decided"  # as many opinions as it takes, and they agree
+    CONFLICTED = "conflicted", "Two opinions"  # they differ: somebody has to settle it
+    RESOLVED = "resolved", "Settled"
     VOID = "void", "Void"  # the memory was forgotten meanwhile; left out of the rates
+
+
+ITEM_DONE = (ItemState.DECIDED, ItemState.RESOLVED)  # has an outcome
 
 
 class Decision(TextChoices):

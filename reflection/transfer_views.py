@@ -1,4 +1,4 @@
-"""Pages of exports and imports."""
+"""Pages of exports and imports, and of looking across the week."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Invalid, Refused
 from memories.enums import ScopeKind
 from memories.models import Scope
+from reflection.consolidation.job import request_consolidation_job
 from reflection.exporting.running import request_export
 from reflection.exporting.serving import attachment
 from reflection.importing.running import ImportFormat, request_import
@@ -77,3 +78,13 @@ def _show(request: TeamRequest, chosen: dict[str, str], refusal: Refused | None 
         "refusal": refusal,
     }
     return render(request, "jobs/import.html", context, status=refusal.status if refusal else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@team_page(permissions.MANAGE)
+def consolidate(request: TeamRequest) -> HttpResponse:
+    """Say what a look across the week is, and ask for one."""
+    if request.method == "POST":
+        job = request_consolidation_job(team=request.team, by=person(request.user), person=request.user)
+        return redirect("job", job_id=job.pk)
+    return render(request, "jobs/consolidate.html")

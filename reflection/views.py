@@ -22,12 +22,14 @@ from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Refused
 from memories.models import Evidence
-from reflection import actions, timeline
+from reflection import actions, progress, timeline
 from reflection.enums import REFLECTION_OPEN, ReflectionStatus, RejectReason, TraceStatus
 from reflection.models import Reflection, ReflectionResult, Step, Trace
 
 STEPS_SHOWN = 200  # steps on one page of a long trace
 RUNS_SHOWN = 20
+DEAD_SHOWN = 50
+LOOK_AGAIN_SECONDS = 2
 
 
 @require_safe
@@ -39,6 +41,7 @@ def trace_list(request: TeamRequest) -> HttpResponse:
     page = cursors.newest_first(traces.prefetch_related(_runs(request.team)), request.GET)
     context = {
         "page": page,
+        "batch": progress.batch(request.team, None),
         "chosen": chosen,
         "filtered": any(chosen.values()),
         "agents": Agent.objects.of(request.team).order_by("name").values_list("slug", "name")[:500],
@@ -46,6 +49,22 @@ def trace_list(request: TeamRequest) -> HttpResponse:
         "reflection_statuses": ReflectionStatus.choices,
     }
     return render(request, "reflection/traces.html", context)
+
+
+@require_safe
+@team_page()
+def trace_progress(request: TeamRequest) -> HttpResponse:
+    """How far looking back is. While something is open the page looks again by itself."""
+    batch = progress.batch(request.team, None)
+    dead = Reflection.objects.of(request.team).filter(status=ReflectionStatus.FAILED).select_related("trace")
+    context = {
+        "batch": batch,
+        "dead": dead.filter(created_at__gte=batch.begun_at, trace__isnull=False).order_by("-created_at")[:DEAD_SHOWN]
+        if batch.dead
+        else [],
+        "again": LOOK_AGAIN_SECONDS if batch.open else 0,
+    }
+    return render(request, "reflection/progress.html", context)
 
 
 def narrow(team: Team, traces: Any, chosen: dict[str, str]) -> Any:

@@ -19,6 +19,8 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -82,8 +84,10 @@ class ModelServer:
     def __init__(self) -> None:
         self.requests: list[Asked] = []
         self.refuses: set[str] = set()  # json_schema, json_object, temperature, or "every" for any request
+        self.refusal_status = 400  # some servers answer 500 or 501 to a format they do not know
         self.retry_after = "0"
         self.hang_seconds = 2.0
+        self.always: Fault | None = None  # what every request gets that nothing is scripted for
         self.usage: dict[str, int] | None = None  # None: counted from the texts
         self._script: deque[Fault | str | dict[str, Any]] = deque()
         self._lock = threading.Lock()
@@ -106,11 +110,21 @@ class ModelServer:
     def next_item(self, asked: Asked) -> Fault | str | dict[str, Any] | None:
         with self._lock:
             self.requests.append(asked)
-            return self._script.popleft() if self._script else None
+            return self._script.popleft() if self._script else self.always
 
     def pause(self, seconds: float) -> bool:
         """Wait, but not beyond the end of the test. Returns whether the server is stopping."""
         return self._stopping.wait(seconds)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """For a while nobody listens at the address."""
+        port = self._server.server_port
+        self._close()
+        try:
+            yield
+        finally:
+            self._open(port)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -118,6 +132,14 @@ class ModelServer:
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
+        self._close()
+
+    def _open(self, port: int) -> None:
+        self._server = _Server(("127.0.0.1", port), _Handler, self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def _close(self) -> None:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -244,7 +266,7 @@ def _refused(fake: ModelServer, asked: Asked) -> _Reply | None:
         message = "Unsupported value: 'temperature' does not support 0.2 with this model."
         return _error(400, "unsupported_value", message, param="temperature")
     if wanted in fake.refuses or "every" in fake.refuses:
-        return _error(400, "invalid_request_error", f"response_format type {wanted} is unavailable now")
+        return _error(fake.refusal_status, "invalid_request_error", f"response_format type {wanted} is unavailable now")
     return None
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 from django.db.models import Model
 
+from hindsight_site.accounts import replica
 from hindsight_site.accounts.enums import ActorKind
-from hindsight_site.accounts.models import ApiToken, AuditEvent, Team, User
+from hindsight_site.accounts.inserting import insert
+from hindsight_site.accounts.models import ApiToken, AuditEvent, AuditReason, Team, User
 from hindsight_site.middleware import current_request_id
 
 
@@ -68,13 +70,16 @@ def record(
     before: str = "",
     after: str | None = None,
     detail: dict[str, Any] | None = None,
+    reason: str = "",
 ) -> AuditEvent:
-    """Write one event. `detail` holds counts, states and reasons, never memory text.
+    """Write one event. `detail` holds counts, states and reasons of ours, never memory text.
 
-    `before` is empty for what was made just now, `after` for what is about to go; left out, `after` is
-    the row as it stands.
+    `reason` is what somebody wrote, masked by the caller: its words are kept beside the event, which holds their
+    fingerprint, so that they can be forgotten (`forget_reasons`). `before` is empty for what was made just now,
+    `after` for what is about to go; left out, `after` is the row as it stands.
     """
-    return AuditEvent.objects.create(
+    replica.note(team.pk)
+    event = AuditEvent.objects.create(
         team=team,
         actor_kind=by.kind,
         actor_id=by.id,
@@ -84,9 +89,28 @@ def record(
         object_id=str(on.pk),
         before=before,
         after=state_of(on) if after is None else after,
-        detail=detail or {},
+        detail={**(detail or {}), **_fingerprint_of(reason)},
         request_id=current_request_id.get(),
     )
+    if reason:
+        _reason(event, reason).save(force_insert=True)
+    return event
+
+
+def _fingerprint_of(reason: str) -> dict[str, str]:
+    return {"reason_fingerprint": fingerprint({"reason": reason})} if reason else {}
+
+
+def _reason(event: AuditEvent, words: str) -> AuditReason:
+    return AuditReason(
+        team_id=event.team_id, event_id=event.pk, verb=event.verb, object_type=event.object_type,
+        object_id=event.object_id, words=words,
+    )  # fmt: skip
+
+
+def forget_reasons(*, team: Team, object_type: str, ids: Iterable[str]) -> None:
+    """Delete what was written as reasons for changes of these rows; the events stay, with the fingerprints."""
+    AuditReason.objects.of(team).filter(object_type=object_type, object_id__in=list(ids)).delete()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +123,16 @@ class Change:
     before: str
     after: str
     detail: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""  # what somebody wrote, masked by the caller
 
 
 def record_many(*, team: Team, by: Actor, changes: Iterable[Change]) -> None:
     """Write one event for each change: for a rule that changes hundreds of rows in one statement."""
+    replica.note(team.pk)
     request_id = current_request_id.get()
-    AuditEvent.objects.bulk_create(
-        AuditEvent(
+    events, reasons = [], []
+    for change in changes:
+        event = AuditEvent(
             team=team,
             actor_kind=by.kind,
             actor_id=by.id,
@@ -115,8 +142,12 @@ def record_many(*, team: Team, by: Actor, changes: Iterable[Change]) -> None:
             object_id=change.object_id,
             before=change.before,
             after=change.after,
-            detail=change.detail,
+            detail={**change.detail, **_fingerprint_of(change.reason)},
             request_id=request_id,
         )
-        for change in changes
-    )
+        events.append(event)
+        if change.reason:
+            reasons.append(_reason(event, change.reason))
+    insert(events)
+    if reasons:
+        AuditReason.objects.bulk_create(reasons)

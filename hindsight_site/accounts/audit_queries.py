@@ -10,18 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
+from hindsight_site import sheets
 from hindsight_site.accounts.audit_choices import kinds_of, verbs_of
-from hindsight_site.accounts.models import AuditEvent, Team
+from hindsight_site.accounts.models import AuditEvent, AuditReason, Team
 from hindsight_site.accounts.tenancy import team_transaction
 
-# What a spreadsheet takes for the beginning of a formula, in half and full width.
-FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
 CHUNK = 1_000  # rows of a download that are read in one transaction
 COLUMNS = (
     "at", "actor_kind", "actor_id", "actor_label", "verb", "object_type", "object_id", "before", "after", "detail",
-    "request_id",
+    "reason", "request_id",
 )  # fmt: skip
 
 
@@ -66,14 +65,18 @@ def narrow(events: QuerySet[AuditEvent], filters: AuditFilters) -> QuerySet[Audi
 
 
 def found(team: Team, filters: AuditFilters) -> QuerySet[AuditEvent]:
-    """Return the team's events that `filters` let through. `created_at` is there for `cursors`."""
+    """Return the team's events that `filters` let through, each with its `reason`; None without, or when it is gone.
+
+    `created_at` is there for `cursors`.
+    """
     events = AuditEvent.objects.of(team)
     if filters.verb and "." not in filters.verb:  # a family: the verbs of it that there are
         events = events.filter(verb__in=verbs_of(team).get(filters.verb, []))
         filters = replace(filters, verb="")
     if filters.object_id and not filters.object_type:
         events = events.filter(object_type__in=kinds_of(team))  # an id alone could use no index
-    return narrow(events, filters).annotate(created_at=F("at"))
+    words = AuditReason.objects.of(team).filter(event_id=OuterRef("pk")).values("words")[:1]
+    return narrow(events, filters).annotate(created_at=F("at"), reason=Subquery(words))
 
 
 def lines(team: Team, filters: AuditFilters, chunk: int = CHUNK) -> Iterator[str]:
@@ -111,4 +114,4 @@ def _cell(value: object) -> str:
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     text = value.isoformat() if isinstance(value, datetime) else str(value)
-    return f"'{text}" if text.startswith(FORMULA) or text.lstrip().startswith(FORMULA) else text
+    return sheets.safe(text)

@@ -16,7 +16,7 @@ from django.db import DatabaseError, models, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from hindsight_site.accounts import audit, limits
+from hindsight_site.accounts import audit, limits, replica
 from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.enums import DeletionState
 from hindsight_site.accounts.models import Team, TeamDeletion, User
@@ -136,6 +136,7 @@ def _finish(team: Team, deletion_id: uuid.UUID) -> None:
         audit.record(team=team, by=_BY, verb="team.deleted", on=team, before=audit.state_of(team), after="")
         Team.objects.filter(pk=team.pk)._raw_delete("default")
         limits.forget(team.pk)
+        replica.forget(team.pk)
         _row(team, deletion_id).update(
             state=DeletionState.DONE, table="", error="", lease_until=None, finished_at=timezone.now()
         )

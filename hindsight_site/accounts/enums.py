@@ -12,6 +12,15 @@ class TeamRole(TextChoices):
     VIEWER = "viewer", "Viewer"
 
 
+class MailKind(TextChoices):
+    """What people are mailed unasked; each can be switched off by each person."""
+
+    REVIEW_OPENED = "review_opened", "The weekly review has opened"
+    REVIEW_REMINDER = "review_reminder", "On Friday, when less than half of it is done"
+    REVIEW_DRIFT = "review_drift", "A week’s acceptance fell out of its usual range (owners and admins)"
+    FLAGGED_SENSITIVE = "flagged_sensitive", "A memory was flagged as sensitive (owners and admins)"
+
+
 class TokenScope(TextChoices):
     """What a token may do."""
 
@@ -79,6 +88,8 @@ class JobKind(TextChoices):
     EXPORT = "export", "Export"
     IMPORT = "import", "Import"
     INVARIANTS = "invariants", "Integrity check"
+    CONSOLIDATION = "consolidation", "Look across episodes"
+    REEMBEDDING = "reembedding", "Re-embedding"
 
 
 class JobStatus(TextChoices):

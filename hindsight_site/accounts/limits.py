@@ -23,6 +23,7 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.db import connections
+from psycopg import conninfo
 
 from hindsight_site.accounts.models import ApiToken
 from hindsight_site.refusals import Refused
@@ -317,7 +318,9 @@ class _Line:
     def _opened(self) -> psycopg.Connection:
         usable = self._connection is not None and not self._connection.closed and self._owner == os.getpid()
         if not usable:
-            given = {**connections["default"].get_connection_params(), "connect_timeout": CONNECT_SECONDS}
+            # Past a pooler: a request that holds one of its sessions must not wait here for a second one.
+            past = conninfo.conninfo_to_dict(settings.DATABASE_DIRECT_URL) if settings.IS_POOLED else {}
+            given = {**connections["default"].get_connection_params(), **past, "connect_timeout": CONNECT_SECONDS}
             self._connection, self._owner = psycopg.connect(**given, autocommit=True), os.getpid()
             self._connection.execute(TIDY)
         assert self._connection is not None  # noqa: S101 - opened above

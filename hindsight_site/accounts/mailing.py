@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.template.loader import render_to_string
 
 _BACKENDS = "django.core.mail.backends."
 _LOG = (
@@ -22,6 +25,12 @@ _ELSEWHERE = {
 }
 
 
+_ASK = (
+    "No mail server is set up here, so no mail will come. Whoever runs this site finds yours where it was written "
+    "instead, and can hand you the link."
+)
+
+
 class Site:
     """What mails call this site, in the place of Django's, which believes the Host header of a request."""
 
@@ -32,9 +41,10 @@ class Site:
         return urlsplit(settings.SITE_URL).netloc
 
 
-def where_instead() -> str:
-    """Where a mail went that was not sent; "" when mails are sent."""
-    return _ELSEWHERE.get(settings.EMAIL_BACKEND, "")
+def where_instead(*, for_operator: bool = True) -> str:
+    """Where a mail went that was not sent; "" when mails are sent. How to set them up is for the operator only."""
+    told = _ELSEWHERE.get(settings.EMAIL_BACKEND, "")
+    return told if for_operator or not told else _ASK
 
 
 def at_our_address(value: Any) -> Any:
@@ -47,3 +57,33 @@ def at_our_address(value: Any) -> Any:
         return value
     parts = urlsplit(value)
     return settings.SITE_URL + parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A mail that nobody asked for by a click: its words, one link, and the link that ends its kind."""
+
+    subject: str
+    lines: tuple[str, ...]  # paragraphs of plain text
+    link: str
+    link_words: str
+    why: str  # whom it is sent to, and because of what
+    unsubscribe: str
+
+
+def message_of(letter: Letter, address: str) -> EmailMultiAlternatives:
+    """Return the letter as a message in plain text and HTML, with the headers that let it be ended by one click.
+
+    RFC 8058 (List-Unsubscribe-Post), RFC 3834 (Auto-Submitted: nobody's absence is answered to it).
+    """
+    headers = {
+        "List-Unsubscribe": f"<{letter.unsubscribe}>",
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+        "Auto-Submitted": "auto-generated",
+    }
+    subject = " ".join(letter.subject.split())  # a name with a line break would be a header of its own
+    context = {"letter": letter}
+    text = render_to_string("accounts/mail/letter.txt", context)
+    message = EmailMultiAlternatives(subject, text, None, [address], headers=headers)
+    message.attach_alternative(render_to_string("accounts/mail/letter.html", context), "text/html")
+    return message

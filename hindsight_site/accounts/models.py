@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from hindsight_site.accounts.audit_models import AuditReason as AuditReason
 from hindsight_site.accounts.enums import ActorKind, DeletionState, KeyState, Spent, TeamRole, Theme
 from hindsight_site.accounts.ids import new_id
 from hindsight_site.accounts.jobs.models import Job as Job
@@ -54,6 +55,7 @@ class User(AbstractUser):
     email = models.EmailField("e-mail address", unique=True)
     time_zone = models.CharField(max_length=64, default="UTC")
     theme = models.CharField(max_length=8, choices=Theme, blank=True, default=Theme.SYSTEM)
+    mails_off = ArrayField(models.CharField(max_length=20), default=list, blank=True)  # enums.MailKind
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS = []  # noqa: RUF012 - Django's protocol

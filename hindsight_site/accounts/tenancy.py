@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pgtrigger
+from django.conf import settings
 from django.db import connection, models, transaction
 from django.db.models.constraints import BaseConstraint
 
@@ -153,9 +154,14 @@ def present_token(prefix: str) -> None:
 
 
 def _set_locally(name: str, value: str) -> None:
-    """Set it until the transaction ends; a session-level SET would leak through a pooler."""
+    """Set it until the transaction ends; a session-level SET would leak through a pooler.
+
+    Behind one the time-out of statements, otherwise the session's, is set along with it.
+    """
+    bound = settings.DATABASE_STATEMENT_TIMEOUT_MS if settings.IS_POOLED else 0
+    also = f", set_config('statement_timeout', '{bound:d}', true)" if bound else ""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
+        cursor.execute(f"SELECT set_config(%s, %s, true){also}", [name, value])  # noqa: S608 - a number of the settings
 
 
 @contextmanager

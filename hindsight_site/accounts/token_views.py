@@ -72,7 +72,7 @@ def create(request: TeamRequest) -> HttpResponse:
             team=request.team,
             by=person(request.user),
             name=_name(request),
-            scopes=request.POST.getlist("scopes"),
+            scopes=_scopes(request),
             allowed=permissions.TOKEN_SCOPES[request.membership.role],
             created_by=request.user,
             expires_at=_end(request),
@@ -126,6 +126,13 @@ def _name(request: TeamRequest) -> str:
         message = "Give the token a name of 1 to 120 characters, such as what it is for."
         raise Invalid(message, errors=(FieldError("name", message),))
     return name
+
+
+def _scopes(request: TeamRequest) -> list[str]:
+    if not (scopes := request.POST.getlist("scopes")):
+        message = "Tick at least one thing that the token may."
+        raise Invalid(message, errors=(FieldError("scopes", message),))
+    return scopes
 
 
 def _end(request: TeamRequest) -> datetime | None:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from hindsight_site.accounts import invitations, people
 from hindsight_site.accounts.client_views import own_clients
-from hindsight_site.accounts.enums import Theme
+from hindsight_site.accounts.enums import MailKind, Theme
 from hindsight_site.accounts.forms import PersonForm
 from hindsight_site.accounts.models import Membership, User
 from hindsight_site.accounts.pages import SESSION_KEY, person_page
@@ -47,7 +47,8 @@ def account(request: Any) -> HttpResponse:
         people.change_person(person=request.user, **form.cleaned_data)
         messages.success(request, "Saved.")
         return redirect("account")
-    return render(request, "accounts/account.html", {"form": form, "clients": own_clients(request)})
+    mails = [(kind, kind not in request.user.mails_off) for kind in MailKind]
+    return render(request, "accounts/account.html", {"form": form, "clients": own_clients(request), "mails": mails})
 
 
 @require_POST

@@ -14,5 +14,7 @@ schema = SpectacularAPIView.as_view(
 
 # Swagger UI writes style attributes; its script comes in a file of ours.
 reference = csp_update({"style-src": ["'unsafe-inline'"]})(
-    SpectacularSwaggerSplitView.as_view(url_name="api-schema", authentication_classes=[], permission_classes=[])
+    SpectacularSwaggerSplitView.as_view(
+        url_name="api-schema", authentication_classes=[], permission_classes=[], template_name="api_docs.html"
+    )
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
+from hindsight_site import stuck_work
 from hindsight_site.metrics.text import Metric, by, one
 
 # Of a queue's task, `lock` is when it came in, and while a worker has it, when it is given up for lost.
@@ -36,7 +37,10 @@ def read() -> list[Metric]:
         cursor.execute(SERVER)
         most_connections, size = cursor.fetchone()
     disk = shutil.disk_usage(_nearest(settings.DATA_DIR))
+    swept = stuck_work.told()
     return [
+        by("hindsight_stuck", "Work that is due or under way far too long.", "work", _stuck(swept)),
+        one("hindsight_sweep_age_seconds", "How long ago the sweep of each minute ran.", swept.age if swept else 0.0),
         by("hindsight_queue_waiting", "Tasks that no worker has taken.", "queue", _column(queues, 0)),
         by("hindsight_queue_taken", "Tasks that a worker has.", "queue", _column(queues, 1)),
         by("hindsight_queue_oldest_seconds", "Age of the oldest waiting task.", "queue", _column(queues, 2)),
@@ -46,6 +50,11 @@ def read() -> list[Metric]:
         one("hindsight_data_disk_free_bytes", "Room left where the data folder is.", disk.free),
         one("hindsight_data_disk_size_bytes", "Size of the disk where the data folder is.", disk.total),
     ]
+
+
+def _stuck(swept: stuck_work.Told | None) -> dict[str, float]:
+    counts = swept.counts if swept else {}
+    return {work: float(counts.get(work, 0)) for work in ("reflections", "jobs")}
 
 
 def _nearest(folder: Path) -> Path:

@@ -9,31 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from django import template
-from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from hindsight_site import readable
-from hindsight_site.accounts import permissions
 from hindsight_site.marks import Mark, mark_of
 
 register = template.Library()
 
 ICONS = Path(__file__).resolve().parent.parent / "static" / "icons"
-
-# Title, and the name of the view, which is the name of the icon too.
-NAVIGATION = (
-    ("Overview", "overview"),
-    ("Review", "review"),
-    ("Memories", "memories"),
-    ("Traces", "traces"),
-    ("Connect", "connect"),
-    ("Audit", "audit"),
-)
-# Entries that are shown only to those who may.
-GUARDED = {"audit": permissions.READ_AUDIT}
 
 
 @cache
@@ -65,24 +50,6 @@ def mark(family: str, value: str, boxed: bool = False) -> dict[str, Any]:
 def look(value: str, family: str) -> Mark:
     """Return the icon, word and tone of a state: `{% with role=step.role|look:"role" %}`."""
     return mark_of(family, value)
-
-
-@register.simple_tag(takes_context=True)
-def navigation(context: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the main navigation: title, icon, url, and whether it leads to where we are."""
-    request: HttpRequest | None = context.get("request")
-    here = request.path if request else ""
-    may = context.get("may", frozenset())
-    return [
-        {
-            "title": title,
-            "icon": name,
-            "url": (url := reverse(name)),
-            "current": here == url if url == "/" else here.startswith(url),
-        }
-        for title, name in NAVIGATION
-        if name not in GUARDED or GUARDED[name] in may
-    ]
 
 
 @register.filter

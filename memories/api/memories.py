@@ -165,7 +165,6 @@ class MemoryView(TokenView):
         wanted = read_input(forms.MemoryChange, request.data)
         expected = expected_revision(request, wanted)
         wanted.pop("revision", None)
-        wanted = masked_change(wanted)
         memory = actions.revise(team=caller.team, by=caller.actor, memory=memory, expected_revision=expected, **wanted)
         return one(memory, caller)
 

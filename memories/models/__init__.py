@@ -6,6 +6,7 @@ from memories.models.policies import PolicyVersion, SweepRun
 from memories.models.recalls import Feedback, Recall, RecallHit
 from memories.models.scopes import Scope, ScopeGrant
 from memories.models.searching import MemoryTerms, MemoryVector
+from memories.models.vector_changes import VectorChange
 
 __all__ = [
     "Evidence",
@@ -24,4 +25,5 @@ __all__ = [
     "ScopeGrant",
     "Settlement",
     "SweepRun",
+    "VectorChange",
 ]

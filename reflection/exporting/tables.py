@@ -38,6 +38,7 @@ EXPORTED = (
     "reflection.ReviewItem",
     "reflection.Verdict",
     "accounts.AuditEvent",
+    "accounts.AuditReason",
 )
 NOT_EXPORTED = {
     "accounts.Membership": "people are invited, not copied",
@@ -54,8 +55,10 @@ NOT_EXPORTED = {
     "accounts.TeamUsage": "of this site",
     "accounts.Job": "of this site",
     "accounts.JobChunk": "of this site",
+    "reflection.ReviewMail": "whom this site has mailed",
     "memories.SweepRun": "how far the rules of life got on this site",
     "memories.MemoryVector": "made anew from the memories",
+    "memories.VectorChange": "what the vector index of this site is still to be told",
     "memories.MemoryTerms": "made anew from the memories",
 }
 # Only from a file that is vouched for: what happened here cannot be told by anybody else.
@@ -64,7 +67,7 @@ HISTORY = frozenset(
         "memories.ScopeGrant", "memories.Merge", "memories.Settlement", "memories.QuarantineCase",
         "memories.PolicyVersion", "reflection.Reflection", "reflection.ReflectionResult", "memories.Recall",
         "memories.RecallHit", "memories.Feedback", "reflection.ReviewBatch", "reflection.ReviewItem",
-        "reflection.Verdict", "accounts.AuditEvent",
+        "reflection.Verdict", "accounts.AuditEvent", "accounts.AuditReason",
     }
 )  # fmt: skip
 

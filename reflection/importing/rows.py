@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils import timezone
 
-from hindsight_site.accounts.models import AuditEvent, Membership, Team, User
+from hindsight_site.accounts.models import AuditEvent, AuditReason, Membership, Team, User
 from memories.models import Merge
 from reflection.exporting.tables import exported_fields, id_fields, person_fields
 from reflection.importing.ids import Mapped
@@ -30,7 +30,7 @@ def row_of(model: type[models.Model], told: dict[str, Any], team: Team, ids: Map
             name = field.name if field.name in person_fields(model) else field.attname
             if name in told:
                 setattr(row, field.attname, _value(model, field, told[name], ids, people))
-        if isinstance(row, AuditEvent):
+        if isinstance(row, AuditEvent | AuditReason):
             row.object_id = _object_id(row.object_id, ids)
         if isinstance(row, Merge):  # [step id, start, end] of each quote
             row.quotes = [[_object_id(step, ids), *place] for step, *place in row.quotes]

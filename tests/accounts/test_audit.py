@@ -40,16 +40,18 @@ from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.accounts.webhooks import actions as webhooks
 from hindsight_site.middleware import current_request_id
 from memories import actions as memories
-from memories import scopes
+from memories import receipt_purging, scopes
 from memories.actions import Draft, EvidenceDraft, FeedbackItem, conflicts
 from memories.actions.changing import governed
 from memories.actions.merging import withdraw_origin
 from memories.enums import Kind, RelationKind, Status
 from memories.lifecycle.sweep import sweep
 from memories.models import Evidence, Memory, Recall, Relation
+from memories.reembedding_job import request_reembedding
 from memories.search.vectors import VectorHit
 from reflection import actions as reflection
 from reflection import model_choice
+from reflection.consolidation.job import request_consolidation_job
 from reflection.drafts import StepDraft, TraceDraft
 from reflection.erasing.asking import request_erasure
 from reflection.erasing.targets import Target
@@ -58,7 +60,7 @@ from reflection.importing.running import request_import
 from reflection.invariants.checks import CHECKS
 from reflection.invariants.repairs import repair
 from reflection.models import ReviewBatch, ReviewItem, Trace
-from reflection.review import sampling, turns, verdicts
+from reflection.review import bulk, sampling, settling, turns, verdicts
 from tests import factories
 from tests.factories import ALL_SCOPES
 
@@ -165,6 +167,12 @@ class Cast:
     def item(self) -> ReviewItem:
         return sampling.open_batch(team=self.team, by=SYSTEM).items.select_related("batch").first()
 
+    def disagreement(self) -> ReviewItem:
+        """An item on which two people differ."""
+        item = self.item()
+        ReviewItem.objects.of(self.team).filter(pk=item.pk).update(state="conflicted")
+        return item
+
     def verdict(self, item: ReviewItem) -> Any:
         return verdicts.decide(**self.who, reviewer=self.alice, item=item, decision="demote", version=item.version)
 
@@ -219,6 +227,11 @@ def undone(c: Cast) -> Any:
 
 
 # MADE leave no `before`, CHANGED leave both and they differ, GONE leave no `after`.
+def purged(c: Cast) -> int:
+    Recall.objects.create(team=c.team, status="no_match", query="what is left of May?")
+    return receipt_purging.purge(**c.who, before=timezone.now(), most=10)
+
+
 MADE: dict[str, Callable[[Cast], Any]] = {
     "reflection.model_choice.set_model": lambda c: own_model(c),
     f"{HOOKS}.create_webhook": lambda c: webhooks.create_webhook(
@@ -277,6 +290,8 @@ MADE |= {
         **c.who, target=Target("session", ("s-1",)), confirmation="erase"
     ),
     "reflection.exporting.running.request_export": lambda c: request_export(**c.who),
+    "memories.reembedding_job.request_reembedding": lambda c: request_reembedding(**c.who),
+    "reflection.consolidation.job.request_consolidation_job": lambda c: request_consolidation_job(**c.who),
     "reflection.importing.running.request_import": lambda c: request_import(**c.who, data=[b'{"results": []}']),
 }
 CHANGED: dict[str, Callable[[Cast], Any]] = {
@@ -328,6 +343,12 @@ CHANGED: dict[str, Callable[[Cast], Any]] = {
     ),
     "reflection.review.verdicts.decide": lambda c: c.verdict(c.item()),
     "reflection.review.verdicts.undo": undone,
+    "reflection.review.bulk.carry_out": lambda c: bulk.carry_out(
+        **c.who, reviewer=c.alice, action=bulk.DEMOTE, items=[c.item()]
+    ),
+    "reflection.review.settling.settle": lambda c: settling.settle(
+        **c.who, reviewer=c.alice, item=c.disagreement(), decision="approve", version=1
+    ),
     "memories.scopes.change": lambda c: scopes.change(**c.who, scope=c.memory.scope, name="Own"),
     "memories.actions.revise": lambda c: memories.revise(**c.who, memory=c.memory, content="Migrate, then test."),
     "memories.actions.rollback": lambda c: memories.rollback(**c.who, memory=revised(c), to=1),
@@ -382,6 +403,7 @@ GONE: dict[str, Callable[[Cast], Any]] = {
     "hindsight_site.accounts.people.remove": lambda c: people.remove(**c.who, membership=c.member(), allowed=GIFT),
     "hindsight_site.accounts.people.leave": lambda c: people.leave(**c.who, membership=c.member()),
     "memories.scopes.delete": lambda c: scopes.delete(**c.who, scope=c.scope()),
+    "memories.receipt_purging.purge": lambda c: purged(c),
     "reflection.actions.delete_trace": lambda c: reflection.delete_trace(**c.who, trace=c.trace),
 }
 
@@ -390,11 +412,16 @@ GONE: dict[str, Callable[[Cast], Any]] = {
 PARTS = {
     "hindsight_site.accounts.audit.record", "hindsight_site.accounts.audit.record_many",
     "memories.actions.changing.change", "memories.actions.remembering.store", "memories.lifecycle.writing.carry_out",
-    "reflection.operations.carry_out",
+    "reflection.operations.carry_out", "reflection.review.carrying.carry_out", "reflection.review.carrying.put_back",
+    "reflection.review.settling.close_opinions",
+    "reflection.consolidation.weekly.request_in_scope",
     "memories.actions.quarantining.open_case", "memories.actions.quarantining.close_case",
 }  # fmt: skip
 # Atomic, and nobody's doing: no team's data changes, or the caller's own event says it.
-NOT_OF_A_TEAM = {"hindsight_site.accounts.signing_keys.rotate"}
+NOT_OF_A_TEAM = {
+    "hindsight_site.accounts.signing_keys.rotate", "hindsight_site.accounts.mail_choices.choose",
+    "hindsight_site.accounts.mail_choices.switch_off",
+}  # fmt: skip
 FACES = {"api", "views", "admin", "tasks", "urls", "migrations", "management", "evaluation"}
 
 
@@ -449,8 +476,8 @@ MAKING = {
     "webhook.pinged", "webhook.redelivered",
 }  # fmt: skip
 ENDING = {
-    "member.left", "member.removed", "model.dropped", "scope.deleted", "team.deleted", "trace.deleted",
-    "webhook.deleted",
+    "member.left", "member.removed", "model.dropped", "recalls.purged", "scope.deleted", "team.deleted",
+    "trace.deleted", "webhook.deleted",
 }  # fmt: skip
 
 

@@ -67,6 +67,8 @@ def test_a_wrong_form_is_shown_again_with_what_is_wrong(browse, alice, team, wro
     assert answer.status_code == 422
     page = answer.content.decode()
     assert 'role="alert"' in page
+    if wrong == {"scopes": []}:
+        assert "Tick at least one thing that the token may." in page
     if "name" not in wrong:
         assert 'value="Set-up script"' in page
     with team_transaction(team):

@@ -122,6 +122,11 @@ TEAM_PAGES = {
     "import": [Page(MANAGE), Page(MANAGE, "post")],
 }
 MEMORY_PAGES = {
+    "reembed": [Page(MANAGE), Page(MANAGE, "post")],
+    "consolidate": [Page(MANAGE), Page(MANAGE, "post")],
+    "unsubscribe": [Page(OPEN)],
+    "choose_mails": [Page(PERSON, "post")],
+    "playground": [Page(READ), Page(READ, "post")],
     "recalls": [Page(READ)],
     "recall": [Page(READ, ours=True)],
     "memories": [Page(READ)],
@@ -147,6 +152,7 @@ REFLECTION_PAGES = {
     "team_model": [Page(MANAGE), Page(MANAGE, "post")],
     "team_model_act": [Page(MANAGE, "post")],
     "traces": [Page(READ)],
+    "trace_progress": [Page(READ)],
     "trace": [Page(READ, ours=True)],
     "trace_reflect": [Page(REVIEW, "post", ours=True)],
     "review": [Page(READ)],
@@ -158,6 +164,11 @@ REFLECTION_PAGES = {
     "review-batch": [Page(READ, ours=True)],
     "review-metrics": [Page(READ)],
     "review-metrics-table": [Page(READ)],
+    "review-metrics-lines": [Page(READ)],
+    "review-conflicts": [Page(READ)],
+    "review-batch-act": [Page(REVIEW, "post", ours=True, form={"action": "bulk_action"})],
+    "review-batch-undo": [Page(REVIEW, "post", ours=True)],
+    "review-batch-export": [Page(READ, ours=True)],
 }
 PAGES = {**PEOPLE_PAGES, **TEAM_PAGES, **MEMORY_PAGES, **REFLECTION_PAGES}
 
@@ -280,6 +291,7 @@ REFLECTION_CALLS = {
         {"GET": ADMIN_TOKEN, "PUT": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN}, team_only=("GET", "PUT", "DELETE")
     ),
     "model/test": Call({"POST": ADMIN_TOKEN}, team_only=("POST",)),
+    "reflections/progress": Call({"GET": READ_TOKEN}),
     "reflections/<uuid:reflection_id>": Call({"GET": READ_TOKEN}, ours=True, private=True),
     "reviews/batches": Call({"GET": REVIEW_TOKEN}, team_only=("GET",)),
     "reviews/batches/<uuid:batch_id>/items": Call({"GET": REVIEW_TOKEN}, ours=True, team_only=("GET",)),

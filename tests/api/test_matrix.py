@@ -142,6 +142,8 @@ def things(team, alice, carol, agent, api, other_agent) -> dict[str, Any]:
             "item_id": batch.items.first().pk,
             "week": batch.week,
             "table": "acceptance",
+            "form": "csv",
+            "bulk_action": "claim",
             "prefix": token.prefix,
             "token_id": token.pk,
             "team_token_id": team_token.pk,

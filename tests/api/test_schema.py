@@ -113,6 +113,12 @@ def test_recall_and_traces_have_examples_that_work(api) -> None:
     )
 
 
+def test_the_reference_leads_on_without_scripts(client) -> None:
+    page = client.get("/api/v1/docs").content.decode()
+    without = page[page.index("<noscript>") : page.index("</noscript>")]
+    assert "/api/v1/schema?format=json" in without
+
+
 def test_the_reference_loads_nothing_from_another_host(client, settings) -> None:
     answer = client.get("/api/v1/docs")
     page = answer.content.decode()

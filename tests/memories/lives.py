@@ -18,8 +18,13 @@ from memories.search import keywords, vectors
 from memories.search.tokens import document_tokens
 
 
-def lives(agent: Agent, rows: Iterable[dict[str, Any]], scope: Scope | None = None) -> list[Memory]:
-    """Write memories with these fields as they are, in the agent's own scope."""
+def lives(
+    agent: Agent, rows: Iterable[dict[str, Any]], scope: Scope | None = None, embeddings: np.ndarray | None = None
+) -> list[Memory]:
+    """Write memories with these fields as they are, in the agent's own scope.
+
+    `embeddings` is float32 [n, dimensions] with rows of length 1; without it all memories point the same way.
+    """
     with team_transaction(agent.team):
         scope = scope or scopes.private_of(agent.team, agent)
         made = [
@@ -31,13 +36,15 @@ def lives(agent: Agent, rows: Iterable[dict[str, Any]], scope: Scope | None = No
             for place, row in enumerate(rows)
         ]  # fmt: skip
         Memory.objects.bulk_create(made, batch_size=2000)
-        _index(made)
+        _index(made, embeddings)
     return made
 
 
-def _index(made: list[Memory], size: int = 2000) -> None:
+def _index(made: list[Memory], embeddings: np.ndarray | None, size: int = 2000) -> None:
     embedder = get_embedder()
-    embedding = np.full(embedder.dimensions, embedder.dimensions**-0.5, dtype=np.float32)
+    if embeddings is None:
+        one = np.full(embedder.dimensions, embedder.dimensions**-0.5, dtype=np.float32)
+        embeddings = np.broadcast_to(one, (len(made), embedder.dimensions))
     for start in range(0, len(made), size):
         batch = made[start : start + size]
         team = batch[0].team_id
@@ -45,7 +52,10 @@ def _index(made: list[Memory], size: int = 2000) -> None:
         vectors.upsert(
             team_id=team,
             model_id=embedder.model_id,
-            rows=[(m.pk, m.scope_id, m.status, embedding) for m in batch],
+            rows=[
+                (m.pk, m.scope_id, m.status, embedding)
+                for m, embedding in zip(batch, embeddings[start : start + size], strict=True)
+            ],
         )
 
 

@@ -13,10 +13,10 @@ from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import AuditEvent
 from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.refusals import Conflict, Invalid
-from memories import actions, queries
+from memories import actions, queries, scopes
 from memories.actions import FeedbackItem
-from memories.enums import ConflictReason, Kind, RelationKind, Resolution, Status, Tier
-from memories.models import Memory, Recall, Relation, Settlement
+from memories.enums import ConflictReason, Kind, RelationKind, Resolution, ReviewMode, Status, Tier
+from memories.models import Memory, Recall, Relation, Scope, Settlement
 from memories.ranking import CONTESTED_STEP, hold_back
 from tests import factories
 from tests.memories.judging import DO, DONT, PORT_NEW, PORT_OLD, conflict_of, fresh, say
@@ -401,3 +401,21 @@ def test_the_less_believed_side_never_stands_first(scores, pairs, belief) -> Non
     for a, b in pairs:
         if a in held and b in held and belief[a] > belief[b]:
             assert held[b] <= max(scores[a] - CONTESTED_STEP, 0)
+
+
+def test_an_agent_does_not_read_in_a_conflict_what_waits_for_a_review(agent, team, api, team_api, alice) -> None:
+    with team_transaction(team):
+        shared = scopes.team_scope(team)
+    say(agent, PORT_OLD, scope=shared)
+    with team_transaction(team):
+        Scope.objects.of(team).filter(pk=shared.pk).update(review_mode=ReviewMode.GATE_ALL)
+        shared.refresh_from_db()
+    held = say(factories.agent(team, "second"), PORT_NEW, scope=shared)
+    assert held.status == Status.CANDIDATE
+    edge = conflict_of(held)
+    assert PORT_NEW not in api.get("/api/v1/conflicts").content.decode()
+    assert api.post(f"/api/v1/conflicts/{edge.pk}/resolve", {"decision": "keep_left"}).status_code == 404
+    assert len(team_api.get("/api/v1/conflicts").json()["results"]) == 1
+    with team_transaction(team):
+        actions.approve(team=team, by=person(alice), memory=fresh(held))
+    assert len(api.get("/api/v1/conflicts").json()["results"]) == 1

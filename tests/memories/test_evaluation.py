@@ -134,6 +134,7 @@ def test_the_command_prints_and_writes_the_figures(tmp_path: Path, capsys: pytes
     assert written["machine"]
 
 
+@pytest.mark.django_db
 def test_missing_data_is_said(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--data"):
         call_command("evaluate", "masking", "--data", str(tmp_path))

@@ -13,17 +13,18 @@ from hindsight_site.accounts import actions as accounts
 from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import ApiToken
 from hindsight_site.accounts.tenancy import team_transaction
-from memories import actions, receipts
+from memories import actions
 from memories.actions import FeedbackItem
-from memories.enums import Kind, RecallStatus
+from memories.enums import Kind
 from memories.lifecycle import sweep as lifecycle
 from memories.lift import Lift, lifts
-from memories.models import Feedback, Memory, Recall, RecallHit
+from memories.models import Feedback, Memory, Recall
 from reflection.enums import Stratum
 from reflection.models import ReviewItem
 from reflection.review.sampling import open_batch
 from reflection.review.verdicts import decide, undo
 from tests import factories
+from tests.memories import handing
 
 pytestmark = pytest.mark.django_db
 
@@ -37,18 +38,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def handed_out(agent, *memories: Memory, day: int = 0, token: ApiToken | None = None) -> Recall:
-    """A recall that handed out these memories, as the receipt of one is written."""
-    with team_transaction(agent.team):
-        recall = Recall.objects.create(
-            team=agent.team, agent=agent, token=token, query="invoices", status=RecallStatus.MATCHED,
-            created_at=NOON + timedelta(days=day),
-        )  # fmt: skip
-        for rank, memory in enumerate(memories, start=1):
-            RecallHit.objects.create(
-                team=agent.team, recall=recall, memory=memory, revision=1, rank=rank, score=1, relevance=1
-            )
-        receipts._count(agent.team, [memory.pk for memory in memories])
-    return recall
+    return handing.handed_out(agent, *memories, at=NOON + timedelta(days=day), token=token)
 
 
 def tell(agent, recall: Recall, memory: Memory, adopted: bool, success: bool | None = None) -> None:

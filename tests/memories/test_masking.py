@@ -43,6 +43,9 @@ MASKED = [
     ("paid with 4111 1111 1111 1111", "paid with <BANK_CARD_1>"),
     ("银行卡6217000103689648", "银行卡<BANK_CARD_1>"),
     ("card 30059246683015 is lost", "card <BANK_CARD_1> is lost"),
+    ("工行卡6222021234567890", "工行卡<BANK_CARD_1>"),  # mistyped, and still somebody's
+    ("银行卡号是 6217 0001 0368 9649", "银行卡号是 <BANK_CARD_1>"),
+    ("Card number: 4111-1111-1111-1112.", "Card number: <BANK_CARD_1>."),
     ("IBAN DE89 3704 0044 0532 0130 00", "IBAN <IBAN_1>"),
     ("from GB29NWBK60161331926819 to", "from <IBAN_1> to"),
     ("client 8.8.8.8:53 refused", "client <IP_1>:53 refused"),
@@ -86,7 +89,12 @@ KEPT = [
     "坐标39.904211, 116.407395",
     "客服热线400-820-8820，或拨打95588",
     "身份证号110101199003071234",
-    "card 4111111111111112",
+    "4111111111111112",
+    "card batch 4111111111111112",
+    "this discard 4111111111111112",
+    "card 1234567890123456",
+    "卡号字段长度为16到19位，订单6222021234567890",
+    "社保卡 6222021234567890 为编号",
     "900-45-6789 and 000-45-6789",
     "ZZ89370400440532013000",
     "password is required",
@@ -333,11 +341,10 @@ def test_many_different_values_take_linear_time() -> None:
 def test_the_labelled_data_is_met() -> None:
     figures = evaluation.evaluate(DATA)
     types = figures["types"]
-    for name in ("en EMAIL", "zh EMAIL", "en PHONE", "zh PHONE", "en ID_CARD", "zh ID_CARD", "en BANK_CARD"):
+    for name in ("en EMAIL", "zh EMAIL", "en PHONE", "zh PHONE", "en ID_CARD", "zh ID_CARD"):
         assert types[name]["f1"] >= 0.97, (name, types[name])
-    # One labelled Chinese card has a wrong check digit, and wrong check digits stay.
-    assert types["zh BANK_CARD"]["precision"] == 1
-    assert types["zh BANK_CARD"]["recall"] >= 0.9
+    for name in ("en BANK_CARD", "zh BANK_CARD"):
+        assert types[name]["f1"] >= 0.97, (name, types[name])
     assert figures["look_alikes"]["share"] <= 0.03
 
 

@@ -20,7 +20,7 @@ from memories.lifecycle import sweep as lifecycle
 from memories.models import Memory, PolicyVersion
 from memories.policy import LIFE, RANKING, Policy
 from memories.policy_rows import ROWS
-from memories.policy_table import PRESETS, check, defaults, differing, policy_of
+from memories.policy_table import PRESETS, ROW_OF, check, defaults, differing, policy_of
 from reflection.review.weeks import opening_after, week_of
 from tests import factories
 from tests.memories.lives import at, lives
@@ -277,12 +277,25 @@ def test_an_agents_token_has_no_say_in_the_teams_policy(agent, path) -> None:
     assert (refused.status_code, refused.json()["code"]) == (403, "team_token_needed")
 
 
+@pytest.mark.parametrize(
+    ("key", "one", "many"),
+    [
+        ("life.approved_exempt", "day", "days"),
+        ("life.unused_streak", "time in a row", "times in a row"),
+        ("life.capacity", "memory", "memories"),
+        ("life.merge_cosine", "", ""),
+    ],
+)
+def test_one_is_said_in_the_singular(key, one, many) -> None:
+    assert (ROW_OF[key].unit_of(1), ROW_OF[key].unit_of(2)) == (one, many)
+
+
 # --- Pages ----------------------------------------------------------------------------------------------
 
 
 def form_of(page) -> dict[str, str]:
     text = page.content.decode()
-    fields = dict(re.findall(r'name="((?:life|ranking|review)\.[a-z_.]+)"[^>]*?value="([^"]*)"', text))
+    fields = dict(re.findall(r'name="((?:life|ranking|review|keep)\.[a-z_.]+)"[^>]*?value="([^"]*)"', text))
     for name, options in re.findall(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', text):
         fields[name] = re.search(r'value="(\d+)" selected', options)[1]
     return {**fields, "version": re.search(r'name="version" value="(\d+)"', text)[1]}

@@ -12,7 +12,7 @@ from hindsight_site.accounts.models import AuditEvent
 from hindsight_site.accounts.tenancy import team_transaction
 from hindsight_site.refusals import Conflict, Invalid
 from memories import actions, scopes
-from memories.enums import RelationKind, Status
+from memories.enums import RelationKind, ReviewMode, Status
 from memories.models import Evidence, Memory, Merge, Relation, Scope
 from tests import factories
 from tests.memories.judging import fresh, say
@@ -68,6 +68,23 @@ def test_two_agents_that_found_it_in_traces_of_their_own_may(agent, team, shared
     say(second, LESSON, by_trace=True)
     assert theirs.pk != mine.pk
     assert promote(mine, shared).scope_id == shared.pk
+
+
+def test_promoting_shows_no_agent_what_of_another_waits_for_a_review(agent, team, bob, shared) -> None:
+    mine = say(agent, LESSON, by_trace=True)
+    second = factories.agent(team, "second")
+    say(second, LESSON, by_trace=True)
+    with team_transaction(team):
+        Scope.objects.of(team).filter(pk=shared.pk).update(review_mode=ReviewMode.GATE_ALL)
+        shared.refresh_from_db()
+    held = say(second, LESSON, scope=shared, tags=("of-second",))
+    with pytest.raises(Conflict) as refusal:
+        promote(mine, shared)
+    assert refusal.value.code == "needs_reviewer"
+    assert fresh(held).support_count == held.support_count, "what was refused must change nothing"
+    assert promote(mine, shared, person(bob)).pk == held.pk
+    with pytest.raises(Conflict):
+        promote(mine, shared)  # nor is the copy found again
 
 
 def test_it_is_masked_and_screened_again(agent, team, bob, shared) -> None:

@@ -23,7 +23,7 @@ from memories.embeddings import EmbeddingError, get_embedder
 from memories.enums import Kind, Status, Tier
 from memories.models import Evidence, Memory, MemoryTerms, Revision, Scope
 from memories.search import asking
-from memories.search.deadline import Deadline, few_round_trips, searching
+from memories.search.deadline import Deadline, searching
 from memories.search.fusion import Fused
 from tests import factories
 from tests.factories import ApiClient
@@ -200,7 +200,7 @@ def test_without_vectors_the_words_answer_and_it_says_so(
 def test_a_search_that_is_late_is_cancelled_and_the_transaction_goes_on(agent: Agent) -> None:
     from django.db import transaction
 
-    with transaction.atomic(), few_round_trips():
+    with transaction.atomic():
         with searching(Deadline.after(100)) as search:
             found, in_time = search.attempt(lambda: _sleep(5), "nothing")
             assert (found, in_time) == ("nothing", False)

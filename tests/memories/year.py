@@ -14,11 +14,12 @@ from typing import Any
 from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import Agent, Team, User
 from hindsight_site.accounts.tenancy import team_transaction
-from memories import actions, receipts
+from memories import actions
 from memories.actions import FeedbackItem
-from memories.enums import FailureClass, Kind, RecallStatus, Status, Tier
+from memories.enums import FailureClass, Kind, Status, Tier
 from memories.lifecycle.sweep import sweep
-from memories.models import Memory, Recall, RecallHit, SweepRun
+from memories.models import Memory, SweepRun
+from tests.memories.handing import handed_out
 from tests.memories.lives import lives
 
 BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
@@ -121,11 +122,7 @@ def _use(team: Team, agents: list[Agent], year: Year, chance: random.Random, kno
             memory = Memory.objects.of(team).get(pk=pk)
             if memory.status not in (*LIVE, Status.ARCHIVED) or memory.tier == Tier.WORKING:
                 continue
-            recall = Recall.objects.create(
-                team=team, agent=agent, query="?", status=RecallStatus.MATCHED, created_at=moment(when)
-            )
-            RecallHit.objects.create(team=team, recall=recall, memory=memory, revision=1, rank=1, score=1, relevance=1)
-            receipts._count(team, [pk])
+            recall = handed_out(agent, memory, at=moment(when))
             Memory.objects.of(team).filter(pk=pk).update(last_accessed_at=moment(when))
             year.log.append(Entry(when, pk, "hit"))
             if chance.random() < 0.8:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from hindsight_site import stuck_work
 from hindsight_site.health import QUEUE_IS_LATE_AFTER
 
 
@@ -43,7 +45,8 @@ def test_nothing_is_changed_by_asking(client: Client, path: str) -> None:
 
 @pytest.mark.django_db
 def test_readyz_when_all_is_well(client: Client, django_assert_num_queries) -> None:
-    with django_assert_num_queries(3):
+    cache.delete(stuck_work.KEY)
+    with django_assert_num_queries(4):
         response = client.get("/readyz")
     assert response.status_code == 200
     assert response.json() == {
@@ -52,6 +55,7 @@ def test_readyz_when_all_is_well(client: Client, django_assert_num_queries) -> N
             "database": {"ok": True},
             "migrations": {"ok": True, "unapplied": 0},
             "queue": {"ok": True, "waiting": 0, "oldest_seconds": 0.0},
+            "work": {"ok": True, "stuck": {}, "swept_seconds_ago": None},
         },
     }
 

@@ -35,13 +35,16 @@ class AuditFiltersIn(serializers.Serializer):
 
 
 class AuditEventOut(serializers.ModelSerializer):
-    detail = ObjectField(help_text="Counts, states and reasons; never memory text.")
+    detail = ObjectField(help_text="Counts and states; never memory text.")
+    reason = serializers.CharField(
+        allow_null=True, help_text="What was written as the reason; null without one, and when it was deleted since."
+    )
 
     class Meta:
         model = AuditEvent
         fields = [
             "id", "at", "actor_kind", "actor_id", "actor_label", "verb", "object_type", "object_id", "before",
-            "after", "detail", "request_id",
+            "after", "detail", "reason", "request_id",
         ]  # fmt: skip
 
 

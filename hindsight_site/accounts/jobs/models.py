@@ -14,7 +14,7 @@ from hindsight_site.accounts.tenancy import TeamForeignKey, TenantModel, team_ne
 class Job(TenantModel):
     """One piece of long work. The row is the truth; the queue only wakes a worker."""
 
-    kind = models.CharField(max_length=12, choices=JobKind)
+    kind = models.CharField(max_length=16, choices=JobKind)
     arguments = models.JSONField(default=dict, blank=True)  # shown to whoever may see the job
     sealed = models.BinaryField(null=True, blank=True)  # arguments that nobody may read; gone at the end
     person = models.ForeignKey(

@@ -22,6 +22,7 @@ from hindsight_site.embedded_db import EmbeddedDatabaseError
 from hindsight_site.running import Claim, Running
 from hindsight_site.schema_state import unapplied_migrations
 from hindsight_site.supervisor import Address, CannotStart, Child, Program
+from memories.checks import refuse_wrong_settings
 
 GRACE = 10.0  # seconds for requests and tasks to end; a task that is cut runs again after the next start
 READY_TIMEOUT = 120.0  # seconds
@@ -44,6 +45,7 @@ class Command(BaseCommand):
         parser.add_argument("--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_wrong_settings()
         children: list[Child] = []
         # Kept open: its end would stop us.
         line = lifeline.hold(options["line"]) if options["line"] is not None else None

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from hindsight_site import databases, lifeline
 from hindsight_site.web import Serving, serve
+from memories.checks import refuse_wrong_settings
 
 
 class Command(BaseCommand):
@@ -27,6 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_wrong_settings()
         line = lifeline.hold(options["line"])
         databases.release_at_exit()
 

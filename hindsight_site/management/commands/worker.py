@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from hindsight_site import databases, lifeline
+from memories.checks import refuse_wrong_settings
 
 
 class Command(BaseCommand):
@@ -20,6 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--line", type=int, metavar="FD", help="for a supervisor: see hindsight_site.lifeline")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_wrong_settings()
         line = lifeline.hold(options["line"])
         databases.release_at_exit()
         # Loaded before the fork, so that the pool's processes share it all.
@@ -27,6 +30,10 @@ class Command(BaseCommand):
         from hindsight_site import worker
         from memories.embeddings import warm_up
 
+        if settings.OTEL_EXPORTER_OTLP_ENDPOINT:
+            from hindsight_site.telemetry import tracing
+
+            tracing.trace_tasks()
         warm_up()
         lifeline.wait_for_go(line)
         databases.ensure()

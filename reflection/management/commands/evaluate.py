@@ -48,6 +48,8 @@ OTHERS = {
 
 class Command(BaseCommand):
     help = "Measure the quality of recall, masking, screening, the rules distiller or the detection of conflicts."
+    # It measures in tables of its own team: an empty database is told to be migrated before it fails.
+    requires_migrations_checks = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("what", choices=["recall", "latency", "conflicts", *OTHERS], nargs="?", default="latency")
