@@ -20,9 +20,7 @@ logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
 
 
-def problem(
-    status: int, code: str, detail: str, errors: tuple[FieldError, ...] = (), **extra: Any
-) -> dict[str, Any]:
+def problem(status: int, code: str, detail: str, errors: tuple[FieldError, ...] = (), **extra: Any) -> dict[str, Any]:
     """Return the body of a problem document."""
     return {
         "type": f"urn:hindsight:problem:{code}",
@@ -80,8 +78,7 @@ def flatten(details: Any, path: str = "") -> list[FieldError]:
         return [FieldError(path or "body", str(details["message"]), str(details["code"]))]
     if isinstance(details, dict):
         pairs = [
-            (path if key == "non_field_errors" else f"{path}.{key}".strip("."), value)
-            for key, value in details.items()
+            (path if key == "non_field_errors" else f"{path}.{key}".strip("."), value) for key, value in details.items()
         ]
         return [error for key, value in pairs for error in flatten(value, str(key))]
     errors = []

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 S = Status
 TRANSITIONS: dict[str, frozenset[str]] = {
-    S.CANDIDATE: frozenset(
-        {S.ACTIVE, S.DEMOTED, S.SUPERSEDED, S.ARCHIVED, S.QUARANTINED, S.REJECTED, S.FORGOTTEN}
-    ),
+    S.CANDIDATE: frozenset({S.ACTIVE, S.DEMOTED, S.SUPERSEDED, S.ARCHIVED, S.QUARANTINED, S.REJECTED, S.FORGOTTEN}),
     # Back to candidate: an approval that was undone.
     S.ACTIVE: frozenset({S.CANDIDATE, S.DEMOTED, S.SUPERSEDED, S.ARCHIVED, S.QUARANTINED, S.FORGOTTEN}),
     # Not archived: what a person took out of recall is not brought back on request.
@@ -45,7 +43,6 @@ def check_move(memory: Memory, to: str) -> None:
     """Raise `Conflict` when `memory` may not go to status `to`."""
     if not can_move(memory, to):
         raise Conflict(
-            f"A memory that is {memory.get_status_display().lower()} cannot become "
-            f"{Status(to).label.lower()}.",
+            f"A memory that is {memory.get_status_display().lower()} cannot become {Status(to).label.lower()}.",
             code="invalid_transition",
         )

@@ -122,12 +122,8 @@ def _numbers(text: str) -> Counter[str]:
     for pattern in (_PLACEHOLDER, _ADDRESS, _VERSION, _IDENTIFIER):
         bare = pattern.sub(" ", bare)
     found = Counter(_normal_number(match) for match in _NUMBER.findall(bare))
-    found.update(
-        _NUMBER_WORDS[word] for word in _WORD.findall(bare.lower()) if word in _NUMBER_WORDS and word != "one"
-    )
-    found.update(
-        str(_zh_value(match)) for match in _ZH_NUMBER.findall(bare) if match not in ("一", "百", "千", "十")
-    )
+    found.update(_NUMBER_WORDS[word] for word in _WORD.findall(bare.lower()) if word in _NUMBER_WORDS and word != "one")
+    found.update(str(_zh_value(match)) for match in _ZH_NUMBER.findall(bare) if match not in ("一", "百", "千", "十"))
     return found
 
 
@@ -193,9 +189,7 @@ def _names_differ(a: str, b: str) -> bool:
 
 def _inner_names(text: str) -> set[str]:
     return {
-        match.group().lower()
-        for match in _NAME.finditer(text)
-        if not _SENTENCE_START.search(text[: match.start()])
+        match.group().lower() for match in _NAME.finditer(text) if not _SENTENCE_START.search(text[: match.start()])
     }
 
 

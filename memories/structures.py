@@ -64,11 +64,7 @@ def _utc_text(value: Any) -> Any:
 
 def _after_start(valid_until: str | None, info: ValidationInfo) -> str | None:
     valid_from = info.data.get("valid_from")
-    if (
-        valid_from
-        and valid_until
-        and datetime.fromisoformat(valid_until) <= datetime.fromisoformat(valid_from)
-    ):
+    if valid_from and valid_until and datetime.fromisoformat(valid_until) <= datetime.fromisoformat(valid_from):
         raise ValueError("must be later than valid_from")
     return valid_until
 
@@ -217,9 +213,7 @@ def validate(kind: str, structure: Mapping[str, Any], *, drop_unknown: bool = Fa
     if not structure:
         return {}
     try:
-        parsed = STRUCTURES[kind].model_validate(
-            dict(structure), extra="ignore" if drop_unknown else "forbid"
-        )
+        parsed = STRUCTURES[kind].model_validate(dict(structure), extra="ignore" if drop_unknown else "forbid")
     except ValidationError as error:
         raise StructureError([_explained(kind, detail) for detail in error.errors()]) from error
     normal = _without_empty(parsed.model_dump(mode="json"))

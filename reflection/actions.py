@@ -110,9 +110,7 @@ def finish_trace(
     return _finish(team, by, trace, outcome, mask_text(result, mask_of(trace)), token)
 
 
-def _finish(
-    team: Team, by: Actor, trace: Trace, outcome: str, result: str, token: ApiToken | None
-) -> Reflection:
+def _finish(team: Team, by: Actor, trace: Trace, outcome: str, result: str, token: ApiToken | None) -> Reflection:
     if outcome not in END_STATES:
         raise bad("outcome", f"must be one of: {', '.join(END_STATES)}.")
     before = audit.state_of(trace)

@@ -67,9 +67,7 @@ _ONLY_RETRY = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b|`([^`\n]{2,80})`|(?<![\w/])(?:/[\w.-]+){2,}")
-_TYPOGRAPHY = str.maketrans(
-    {"“": '"', "”": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "‑": "-", "\u00a0": " "}
-)
+_TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "‑": "-", "\u00a0": " "})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +129,7 @@ def verbatim_quotes(quotes: tuple[Quote, ...], trace: TraceForm) -> tuple[Quote,
     """
     texts = {step.sequence: step.text for step in trace.steps}
     found = [
-        _verbatim(quote, texts)
-        for quote in quotes
-        if _weight(quote.text) >= QUOTE_WEIGHT or _is_whole(quote, texts)
+        _verbatim(quote, texts) for quote in quotes if _weight(quote.text) >= QUOTE_WEIGHT or _is_whole(quote, texts)
     ]
     return tuple(dict.fromkeys(quote for quote in found if quote is not None))
 
@@ -189,13 +185,8 @@ def _unseen_names(content: str, trace: TraceForm) -> list[str]:
     for step in trace.steps:
         said += [step.text, step.tool, *_texts(step.arguments or {})]
     seen = " ".join(" ".join(said).split()).lower()
-    named = [
-        match.group(1) or match.group()
-        for match in _IDENTIFIER.finditer(re.sub(r"[\w]*_?<\w+>", " ", content))
-    ]
-    return [
-        name for name in named if "…" not in name and " ".join(name.split()).lower().strip("/ ") not in seen
-    ]
+    named = [match.group(1) or match.group() for match in _IDENTIFIER.finditer(re.sub(r"[\w]*_?<\w+>", " ", content))]
+    return [name for name in named if "…" not in name and " ".join(name.split()).lower().strip("/ ") not in seen]
 
 
 def _texts(value: object) -> Iterator[str]:

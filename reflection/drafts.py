@@ -55,9 +55,7 @@ class TraceDraft:
 def check_steps(steps: Sequence[StepDraft]) -> None:
     """Raise `Invalid` or `TooLarge` for a step that cannot be stored, naming it."""
     if len(steps) > settings.MAX_TRACE_STEPS:
-        raise TooLarge(
-            f"steps is over the limit of {settings.MAX_TRACE_STEPS:,} steps.", code="too_many_steps"
-        )
+        raise TooLarge(f"steps is over the limit of {settings.MAX_TRACE_STEPS:,} steps.", code="too_many_steps")
     for index, step in enumerate(steps):
         if step.role not in Role.values:
             raise bad(f"steps.{index}.role", f"must be one of: {', '.join(Role.values)}.")
@@ -89,9 +87,7 @@ def check_trace(draft: TraceDraft) -> None:
         contents.check_json_size(name, getattr(draft, name))
     size = len(draft.result.encode()) + sum(step_size(step) for step in draft.steps)
     if size > settings.MAX_TRACE_BYTES:
-        raise TooLarge(
-            f"The trace is over the limit of {settings.MAX_TRACE_BYTES:,} bytes.", code="trace_too_large"
-        )
+        raise TooLarge(f"The trace is over the limit of {settings.MAX_TRACE_BYTES:,} bytes.", code="trace_too_large")
 
 
 def check_callback(url: str) -> None:
@@ -111,9 +107,7 @@ def check_room(trace: Trace, fresh: list[tuple[int, StepDraft]]) -> None:
     if trace.step_count + len(fresh) > settings.MAX_TRACE_STEPS or last >= 2 * settings.MAX_TRACE_STEPS:
         raise TooLarge(f"A trace holds at most {settings.MAX_TRACE_STEPS:,} steps.", code="too_many_steps")
     if trace.size_bytes + sum(step_size(step) for _, step in fresh) > settings.MAX_TRACE_BYTES:
-        raise TooLarge(
-            f"The trace is over the limit of {settings.MAX_TRACE_BYTES:,} bytes.", code="trace_too_large"
-        )
+        raise TooLarge(f"The trace is over the limit of {settings.MAX_TRACE_BYTES:,} bytes.", code="trace_too_large")
 
 
 def bad(name: str, message: str, code: str = "invalid") -> Invalid:

@@ -84,9 +84,7 @@ def masked(step: StepDraft, mask: MaskState) -> StepDraft:
     )
 
 
-def drop_repeats(
-    trace: Trace, steps: Sequence[StepDraft], start: int, mask: MaskState
-) -> list[tuple[int, StepDraft]]:
+def drop_repeats(trace: Trace, steps: Sequence[StepDraft], start: int, mask: MaskState) -> list[tuple[int, StepDraft]]:
     """Leave out steps that stand already; refuse other steps at a number that is taken."""
     numbers = range(start, start + len(steps))
     standing = {step.sequence: step for step in trace.steps.filter(sequence__in=numbers)}

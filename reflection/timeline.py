@@ -111,9 +111,7 @@ def strip(steps: Sequence[tuple[int, str, bool, int]], evidence: set[int]) -> li
     width = 1000 / len(groups)
     tallest = math.log1p(max(size for *_, size in steps)) or 1.0
     return [
-        _column(
-            i * width, width * 0.8, math.log1p(max(size for *_, size in group)) / tallest, group, evidence
-        )
+        _column(i * width, width * 0.8, math.log1p(max(size for *_, size in group)) / tallest, group, evidence)
         for i, group in enumerate(groups)
     ]
 

@@ -157,9 +157,7 @@ class Moment:
 
 def moments_of(trace: Trace, first: int, quotes: dict[int, list[Evidence]]) -> list[Moment]:
     """Return one page of steps from number `first` on."""
-    window = Step.objects.of(trace.team).filter(
-        trace=trace, sequence__gte=first, sequence__lt=first + STEPS_SHOWN
-    )
+    window = Step.objects.of(trace.team).filter(trace=trace, sequence__gte=first, sequence__lt=first + STEPS_SHOWN)
     return [moment_of(step, quotes.get(step.sequence, [])) for step in window.order_by("sequence")]
 
 
@@ -176,9 +174,7 @@ def moment_of(step: Step, quotes: list[Evidence]) -> Moment:
         short=timeline.folded(cut, said=said),
         quotes=quotes,
         said=said,
-        arguments=json.dumps(step.arguments, ensure_ascii=False, indent=2)
-        if step.arguments and not spans
-        else "",
+        arguments=json.dumps(step.arguments, ensure_ascii=False, indent=2) if step.arguments and not spans else "",
     )
 
 

@@ -83,9 +83,7 @@ _CLAUSE_START = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE_LATER = re.compile(rf"(?:for future reference|next time|later|in future|记忆){_LINK}", re.IGNORECASE)
-_STANDING = re.compile(
-    r"^\W*(?:from now on|for future reference|(?:从现在起|从今以后|今后|以后))", re.IGNORECASE
-)
+_STANDING = re.compile(r"^\W*(?:from now on|for future reference|(?:从现在起|从今以后|今后|以后))", re.IGNORECASE)
 _SAYS_SOMETHING = re.compile(r"[A-Za-z]{2,}(?:\W+[A-Za-z0-9]+)+|[\u3400-\u9fff]{3,}")
 _PRONOUN_ONLY = re.compile(
     r"^(?:it|this|that|these|those|them|the above|everything|all of (?:this|that)|这些?|那些?"

@@ -108,9 +108,7 @@ def failing_then_fixed() -> tuple[StepDraft, ...]:
     """A tool call that fails, changes one argument, and works."""
     return (
         StepDraft(role="user", content="Export the March invoices as CSV."),
-        StepDraft(
-            role="assistant", kind="tool_call", tool="export", arguments={"month": "March", "format": "csv"}
-        ),
+        StepDraft(role="assistant", kind="tool_call", tool="export", arguments={"month": "March", "format": "csv"}),
         StepDraft(
             role="tool",
             kind="tool_result",
@@ -118,12 +116,8 @@ def failing_then_fixed() -> tuple[StepDraft, ...]:
             is_error=True,
             content="Error: month must be given as YYYY-MM, got 'March'",
         ),
-        StepDraft(
-            role="assistant", kind="tool_call", tool="export", arguments={"month": "2026-03", "format": "csv"}
-        ),
-        StepDraft(
-            role="tool", kind="tool_result", tool="export", content='{"rows": 412, "file": "invoices.csv"}'
-        ),
+        StepDraft(role="assistant", kind="tool_call", tool="export", arguments={"month": "2026-03", "format": "csv"}),
+        StepDraft(role="tool", kind="tool_result", tool="export", content='{"rows": 412, "file": "invoices.csv"}'),
         StepDraft(role="assistant", content="The 412 March invoices are in invoices.csv."),
     )
 

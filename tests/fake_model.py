@@ -87,9 +87,7 @@ def _recovery(steps: list[Section]) -> list[dict[str, Any]]:
     for place, step in enumerate(steps):
         later = [other for other in steps[place + 1 :] if not other.failed and other.tool == step.tool]
         if step.failed and later:
-            content = (
-                f"When {step.tool or 'a tool'} answers “{step.text.strip()[:80]}”, change the call: it works."
-            )
+            content = f"When {step.tool or 'a tool'} answers “{step.text.strip()[:80]}”, change the call: it works."
             return [_candidate("experience", content, [step, later[0]], "permanent", 0.7)]
     return []
 
@@ -99,9 +97,7 @@ def _wishes(steps: list[Section]) -> list[dict[str, Any]]:
     return [_candidate("preference", step.text.strip()[:200], [step], "none", 0.8) for step in wishes[:1]]
 
 
-def _candidate(
-    kind: str, content: str, steps: list[Section], failure_class: str, confidence: float
-) -> dict[str, Any]:
+def _candidate(kind: str, content: str, steps: list[Section], failure_class: str, confidence: float) -> dict[str, Any]:
     return {
         "kind": kind,
         "quotes": [step.quote() for step in steps],

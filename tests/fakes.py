@@ -235,9 +235,7 @@ def _transport_fault(fake: ModelServer, asked: Asked, item: Any) -> _Reply | Non
         case Fault.UNKNOWN_MODEL:
             return _error(404, "model_not_found", f"The model {asked.body.get('model')} does not exist.")
         case Fault.TOO_LONG:
-            return _error(
-                400, "context_length_exceeded", "This model's maximum context length is 8192 tokens."
-            )
+            return _error(400, "context_length_exceeded", "This model's maximum context length is 8192 tokens.")
         case Fault.NOT_A_COMPLETION:
             return _Reply(body=b"<html><body>Sign in</body></html>")
     return None

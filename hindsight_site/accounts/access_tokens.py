@@ -170,9 +170,7 @@ def _unknown_key() -> BadCredential:
 
 def _in_our_words(error: jwt.InvalidTokenError, audience: Audience) -> BadCredential:
     if isinstance(error, jwt.InvalidAudienceError):
-        message = (
-            f"This access token is not for {resource(audience)}; ask for one with audience '{audience}'."
-        )
+        message = f"This access token is not for {resource(audience)}; ask for one with audience '{audience}'."
         return BadCredential(message, "wrong_audience")
     if isinstance(error, jwt.MissingRequiredClaimError):
         return BadCredential(f"This access token lacks the claim {error.claim}.", "missing_claim")

@@ -39,9 +39,7 @@ def free_slug(name: str) -> str:
     """Return a slug made from `name` that no team has yet."""
     base = slugify(name)[:50] or "team"
     taken = set(Team.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    return next(
-        slug for n in range(1, len(taken) + 2) if (slug := base if n == 1 else f"{base}-{n}") not in taken
-    )
+    return next(slug for n in range(1, len(taken) + 2) if (slug := base if n == 1 else f"{base}-{n}") not in taken)
 
 
 def check_slug(slug: str, field: str = "slug") -> str:

@@ -33,9 +33,7 @@ def fence(table: str) -> RunSQL:
 
 def gate(table: str, name: str, condition: str) -> RunSQL:
     """Let rows be read, and only read, by something else than the team."""
-    return RunSQL(
-        f"CREATE POLICY {name} ON {table} FOR SELECT USING ({condition})", f"DROP POLICY {name} ON {table}"
-    )
+    return RunSQL(f"CREATE POLICY {name} ON {table} FOR SELECT USING ({condition})", f"DROP POLICY {name} ON {table}")
 
 
 def role_is_bound() -> bool:

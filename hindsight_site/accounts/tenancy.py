@@ -101,10 +101,7 @@ def tenant_constraints(table: str, **references: str) -> list[BaseConstraint]:
     """
     return [
         models.UniqueConstraint(fields=["team", "id"], name=f"{table}_team_id"),
-        *(
-            SameTeam(field=field, to=to, name=f"{table}_{field}_same_team")
-            for field, to in references.items()
-        ),
+        *(SameTeam(field=field, to=to, name=f"{table}_{field}_same_team") for field, to in references.items()),
     ]
 
 

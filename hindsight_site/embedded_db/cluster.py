@@ -125,8 +125,7 @@ def check_version(folder: Folder, tree: Tree) -> None:
         major = (folder.database / "PG_VERSION").read_text().strip()
     except FileNotFoundError as error:
         raise EmbeddedDatabaseError(
-            f"{folder.database} is no PostgreSQL data directory: move it away, or choose another folder with"
-            " --data-dir"
+            f"{folder.database} is no PostgreSQL data directory: move it away, or choose another folder with --data-dir"
         ) from error
     if major != tree.major:
         raise EmbeddedDatabaseError(

@@ -90,9 +90,7 @@ def run(folder: Folder, tree: Tree, account: Account, port: int) -> str | None:
     since = datetime.now(UTC)
     claim = claim_server(folder)
     if claim is None:
-        raise EmbeddedDatabaseError(
-            f"processes of the database in {folder.database} still run: end them first"
-        )
+        raise EmbeddedDatabaseError(f"processes of the database in {folder.database} still run: end them first")
     try:
         _remove_stale_pid_file(folder)
         _launch(folder, tree, account, port, claim)
@@ -137,8 +135,7 @@ def shut_down(folder: Folder) -> None:
         if is_server_gone(folder, within=_GRACE):
             return
     raise EmbeddedDatabaseError(
-        f"processes of the database in {folder.database} do not end: end those called"
-        f" 'postgres: {_mark(folder)}'"
+        f"processes of the database in {folder.database} do not end: end those called 'postgres: {_mark(folder)}'"
     )
 
 

@@ -116,10 +116,12 @@ class MemoryOut(serializers.ModelSerializer):
         return None if lift is None else LiftOut(lift).data
 
 
-@extend_schema_field({
-    "oneOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": list(IMPORTANCE)}],
-    "default": DEFAULT_IMPORTANCE,
-})
+@extend_schema_field(
+    {
+        "oneOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": list(IMPORTANCE)}],
+        "default": DEFAULT_IMPORTANCE,
+    }
+)
 class ImportanceField(serializers.Field):
     """What working memory is kept by when it is trimmed: one of the words, or a number from 0 to 1."""
 
@@ -155,9 +157,7 @@ class MemoryIn(serializers.Serializer):
     valid_until = AwareDateTimeField(required=False, allow_null=True, default=None)
     occurred_at = AwareDateTimeField(required=False, allow_null=True, default=None)
     actor = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
-    session_id = serializers.CharField(
-        max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS
-    )
+    session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS)
     sequence = serializers.IntegerField(min_value=0, max_value=2**31 - 1, required=False, allow_null=True, default=None)
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
 
@@ -255,9 +255,7 @@ class RecallOfMemory(serializers.Serializer):
 class RecallIn(serializers.Serializer):
     query = TextField()
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
-    session_id = serializers.CharField(
-        max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS
-    )
+    session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS)
     scopes = serializers.ListField(
         child=serializers.CharField(max_length=80),
         min_length=1,

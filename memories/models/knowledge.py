@@ -139,9 +139,7 @@ class Evidence(TenantModel):
         verbose_name_plural = "evidence"
         constraints = [
             *tenant_constraints("evidence", memory="memories_memory"),
-            models.UniqueConstraint(
-                fields=["team", "memory", "step_id", "start", "end"], name="evidence_once"
-            ),
+            models.UniqueConstraint(fields=["team", "memory", "step_id", "start", "end"], name="evidence_once"),
         ]
         indexes = [
             models.Index(fields=["team", "trace_id"], name="evidence_of_trace"),

@@ -34,8 +34,7 @@ class Scope(TenantModel):
             models.UniqueConstraint(fields=["team", "agent"], name="scope_private_once"),
             models.CheckConstraint(
                 name="scope_private_has_agent",
-                condition=Q(kind=ScopeKind.PRIVATE, agent__isnull=False)
-                | Q(kind=ScopeKind.SHARED, agent__isnull=True),
+                condition=Q(kind=ScopeKind.PRIVATE, agent__isnull=False) | Q(kind=ScopeKind.SHARED, agent__isnull=True),
             ),
         ]
         triggers = [team_never_changes()]

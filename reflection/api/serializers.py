@@ -42,9 +42,7 @@ class TraceIn(serializers.Serializer):
     """A task as the agent lived it. `steps` is documented by `StepIn`."""
 
     agent = serializers.CharField(max_length=60, required=False, allow_null=True, default=None)
-    session_id = serializers.CharField(
-        max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS
-    )
+    session_id = serializers.CharField(max_length=120, required=False, allow_blank=True, default="", help_text=KEPT_AS)
     task = TextField()
     task_type = serializers.CharField(max_length=120, required=False, allow_blank=True, default="")
     environment = ObjectField(required=False, default=dict)

@@ -96,9 +96,7 @@ class ReflectionResult(TenantModel):
 
     class Meta:
         constraints = [
-            *tenant_constraints(
-                "reflectionresult", reflection="reflection_reflection", memory="memories_memory"
-            ),
+            *tenant_constraints("reflectionresult", reflection="reflection_reflection", memory="memories_memory"),
             models.UniqueConstraint(fields=["team", "reflection", "memory"], name="reflectionresult_once"),
         ]
         indexes = [models.Index(fields=["team", "memory"], name="reflectionresult_of_memory")]

@@ -101,9 +101,7 @@ def test_it_never_outlives_its_api_token(token) -> None:
 
 
 def test_a_team_token_has_no_agent(team) -> None:
-    made, _ = actions.create_token(
-        team=team, by=SYSTEM, name="t", scopes=["reflect"], allowed=factories.ALL_SCOPES
-    )
+    made, _ = actions.create_token(team=team, by=SYSTEM, name="t", scopes=["reflect"], allowed=factories.ALL_SCOPES)
     signed = access_tokens.issue(made, audience=Audience.MCP, scopes=made.scopes).jwt
     assert claims_of(signed)["agent"] is None
     assert access_tokens.read(signed, audience=Audience.MCP).token.agent is None
@@ -121,9 +119,7 @@ def test_unknown_scopes_are_refused(text) -> None:
 
 
 def test_a_scope_taken_from_the_api_token_is_gone_at_once(token, issued) -> None:
-    actions.set_token_scopes(
-        team=token.team, by=SYSTEM, token=token, scopes=["reflect"], allowed=factories.ALL_SCOPES
-    )
+    actions.set_token_scopes(team=token.team, by=SYSTEM, token=token, scopes=["reflect"], allowed=factories.ALL_SCOPES)
     assert access_tokens.read(issued, audience=Audience.REST).scopes == {"reflect"}
     actions.set_token_scopes(
         team=token.team, by=SYSTEM, token=token, scopes=factories.ALL_SCOPES, allowed=factories.ALL_SCOPES
@@ -163,9 +159,7 @@ def test_wrong_claims(issued, changes, code, words) -> None:
 @pytest.mark.parametrize("changes", [{"exp": -10}, {"nbf": 10}, {"iat": 10}])
 def test_clocks_may_differ_by_fifteen_seconds(issued, changes) -> None:
     moved = {name: value + int(timezone.now().timestamp()) for name, value in changes.items()}
-    access_tokens.read(
-        signed_with(signing_keys.signer(), {**claims_of(issued), **moved}), audience=Audience.REST
-    )
+    access_tokens.read(signed_with(signing_keys.signer(), {**claims_of(issued), **moved}), audience=Audience.REST)
 
 
 @pytest.mark.parametrize("claim", access_tokens.REQUIRED)
@@ -224,9 +218,7 @@ def test_the_public_key_as_a_shared_secret(issued, form) -> None:
     signer = signing_keys.signer()
     public = signer.key.public_key()
     secret = {
-        "pem": public.public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        ),
+        "pem": public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
         "raw": public.public_bytes_raw(),
         "jwk": json.dumps(SigningKey.objects.get(kid=signer.kid).public_jwk).encode(),
     }[form]

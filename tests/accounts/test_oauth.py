@@ -173,9 +173,7 @@ def test_a_parameter_sent_twice(secret) -> None:
 def test_the_form_must_be_a_form(secret, settings) -> None:
     is_error(ask("{}", content_type="application/json"), "invalid_request")
     is_error(ask("--x--", content_type="multipart/form-data; boundary=x"), "invalid_request")
-    is_error(
-        ask({**GRANT, **credentials_of(secret)}, content_type=f"{FORM}; charset=utf-16"), "invalid_request"
-    )
+    is_error(ask({**GRANT, **credentials_of(secret)}, content_type=f"{FORM}; charset=utf-16"), "invalid_request")
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     is_error(ask({**GRANT, **credentials_of(secret), "padding": "x" * 2000}), "invalid_request")
 
@@ -224,9 +222,7 @@ def test_the_key_set_verifies_what_we_sign(client, secret) -> None:
 
 def test_the_key_set_holds_a_retiring_key_until_its_tokens_are_gone(client) -> None:
     first = signing_keys.signer().kid
-    SigningKey.objects.filter(state="next").update(
-        created_at=timezone.now() - signing_keys.ACCEPTED_AFTER_USE
-    )
+    SigningKey.objects.filter(state="next").update(created_at=timezone.now() - signing_keys.ACCEPTED_AFTER_USE)
     signing_keys.rotate()
     kids = [key["kid"] for key in client.get("/.well-known/jwks.json").json()["keys"]]
     assert first in kids

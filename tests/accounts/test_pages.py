@@ -124,9 +124,7 @@ def test_the_overview_counts(browse, alice, agent, team):
     kept, gone = factories.memory(agent, "Kept."), factories.memory(agent, "Gone.", status=Status.DEMOTED)
     for status in ("matched", "matched", "no_match"):
         recall = Recall.objects.create(team=team, agent=agent, query="q", status=status)
-        Feedback.objects.create(
-            team=team, recall=recall, memory=kept, adopted=status == "matched", success=True
-        )
+        Feedback.objects.create(team=team, recall=recall, memory=kept, adopted=status == "matched", success=True)
     factories.memory(agent, "Wait.", status=Status.QUARANTINED)
     context = browse(alice).get(reverse("overview")).context
     assert context["live"]["total"] == 1

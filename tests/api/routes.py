@@ -206,7 +206,9 @@ TEAM_CALLS = {
     "agents/<slug:slug>": Call({"GET": READ_TOKEN, "PATCH": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN}, ours=True),
     "scopes": Call({"GET": READ_TOKEN, "POST": WRITE_TOKEN}),
     "scopes/<slug:slug>": Call(
-        {"GET": READ_TOKEN, "PATCH": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN}, ours=True, private=True,
+        {"GET": READ_TOKEN, "PATCH": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN},
+        ours=True,
+        private=True,
         team_only=("PATCH", "DELETE"),
     ),
     "scopes/<slug:slug>/grants": Call(
@@ -227,7 +229,8 @@ WEBHOOK_CALLS = {
     "webhooks": Call({"GET": ADMIN_TOKEN, "POST": ADMIN_TOKEN}, team_only=("GET", "POST")),
     "webhooks/callback-secret": Call({"GET": ADMIN_TOKEN}, team_only=("GET",)),
     "webhooks/<uuid:webhook_id>": Call(
-        {"GET": ADMIN_TOKEN, "PATCH": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN}, ours=True,
+        {"GET": ADMIN_TOKEN, "PATCH": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN},
+        ours=True,
         team_only=("GET", "PATCH", "DELETE"),
     ),
     "webhooks/<uuid:webhook_id>/secret": Call({"POST": ADMIN_TOKEN}, ours=True, team_only=("POST",)),
@@ -287,9 +290,7 @@ REFLECTION_CALLS = {
     "reflections": Call(
         {"GET": READ_TOKEN, "POST": REFLECT_TOKEN}, ours=True, private=True, body={"trace": "trace_id"}
     ),
-    "model": Call(
-        {"GET": ADMIN_TOKEN, "PUT": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN}, team_only=("GET", "PUT", "DELETE")
-    ),
+    "model": Call({"GET": ADMIN_TOKEN, "PUT": ADMIN_TOKEN, "DELETE": ADMIN_TOKEN}, team_only=("GET", "PUT", "DELETE")),
     "model/test": Call({"POST": ADMIN_TOKEN}, team_only=("POST",)),
     "reflections/progress": Call({"GET": READ_TOKEN}),
     "reflections/<uuid:reflection_id>": Call({"GET": READ_TOKEN}, ours=True, private=True),

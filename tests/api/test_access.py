@@ -127,10 +127,7 @@ def test_scopes(api, team_api) -> None:
     assert grants == [{"agent": "coder", "can_read": True, "can_write": True}]
     for slug in ("private-coder", "private", "Ümlaut", "private-x"):
         assert api.post("/api/v1/scopes", {"slug": slug}).status_code == 422
-    assert (
-        api.post("/api/v1/memories", {"content": "x y z", "kind": "fact", "scope": "billing"}).status_code
-        == 201
-    )
+    assert api.post("/api/v1/memories", {"content": "x y z", "kind": "fact", "scope": "billing"}).status_code == 201
     assert team_api.delete("/api/v1/scopes/billing").status_code == 409
     assert team_api.delete("/api/v1/scopes/team").status_code == 409
     assert api.post("/api/v1/recall", {"query": "x", "scopes": ["nowhere"]}).status_code == 404

@@ -139,8 +139,6 @@ def test_nothing_relevant_is_said_plainly(api) -> None:
 def test_every_write_leaves_an_audit_event(api) -> None:
     memory = api.post("/api/v1/memories", {"content": "Use the blue queue.", "kind": "fact"}).json()
     api.post(f"/api/v1/memories/{memory['id']}/demote", {"reason": "wrong"})
-    verbs = list(
-        AuditEvent.objects.of(api.team).filter(object_id=memory["id"]).values_list("verb", flat=True)
-    )
+    verbs = list(AuditEvent.objects.of(api.team).filter(object_id=memory["id"]).values_list("verb", flat=True))
     assert sorted(verbs) == ["memory.demoted", "memory.remembered"]
     assert "blue queue" not in str(list(AuditEvent.objects.of(api.team).values()))

@@ -65,9 +65,7 @@ def answer(data_dir: Path, question: str, role: str = "owner", **options: str) -
 
 def in_other_process(code: str, data_dir: Path) -> subprocess.Popen[str]:
     """A Python process with `embedded_db` and `data_dir` at hand."""
-    start = (
-        "import sys, pathlib; from hindsight_site import embedded_db; data_dir = pathlib.Path(sys.argv[1])\n"
-    )
+    start = "import sys, pathlib; from hindsight_site import embedded_db; data_dir = pathlib.Path(sys.argv[1])\n"
     return subprocess.Popen(
         [sys.executable, "-c", start + code, str(data_dir)],
         cwd=REPOSITORY,
@@ -104,9 +102,7 @@ def as_server_user(data_dir: Path) -> dict[str, int]:
 
 
 def test_database_has_the_extensions_and_roles(shared: Path) -> None:
-    roles = (
-        "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = current_user"
-    )
+    roles = "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = current_user"
     with connect(shared) as owner, connect(shared, "app") as app:
         assert owner.execute(roles).fetchone() == (False, False, False, True)
         assert app.execute(roles).fetchone() == (False, False, False, False)
@@ -293,9 +289,7 @@ def test_orphans_of_a_killed_server_are_ended_and_nobody_else(running: Path, tmp
     try:
         thread = threading.Thread(target=work_on)
         thread.start()
-        busy = (
-            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series%' AND state = 'active'"
-        )
+        busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%generate_series%' AND state = 'active'"
         while answer(running, busy, "superuser") != 2:  # that one and the question itself
             time.sleep(0.02)
         kill_postmaster(running)
@@ -375,9 +369,7 @@ def test_lease_is_on_the_folder_that_is_there(running: Path) -> None:
 def test_server_outlives_its_starter_and_force_ends_it(data_dir: Path) -> None:
     finish(in_other_process("embedded_db.start(data_dir)", data_dir))
     assert answer(data_dir, "SELECT 1") == 1
-    other = in_other_process(
-        "embedded_db.start(data_dir); print('up'); sys.stdout.flush(); input()", data_dir
-    )
+    other = in_other_process("embedded_db.start(data_dir); print('up'); sys.stdout.flush(); input()", data_dir)
     assert other.stdout
     assert other.stdout.readline() == "up\n"
     assert embedded_db.stop(data_dir, force=True) is True

@@ -44,9 +44,7 @@ def imports_of(path: Path) -> set[str]:
 
 
 def layer_of(module: str) -> int | None:
-    return next(
-        (i for i, layer in enumerate(LAYERS) if module == layer or module.startswith(layer + ".")), None
-    )
+    return next((i for i, layer in enumerate(LAYERS) if module == layer or module.startswith(layer + ".")), None)
 
 
 def is_face(module: str) -> bool:
@@ -96,9 +94,7 @@ def test_pure_modules_know_no_orm() -> None:
             for target in imports_of(path):
                 if target.startswith("django.db.models.") and target != "django.db.models.TextChoices":
                     impure.append(f"{name_of(path)} → {target}")
-                if target.startswith(
-                    ("memories.models", "reflection.models", "hindsight_site.accounts.models")
-                ):
+                if target.startswith(("memories.models", "reflection.models", "hindsight_site.accounts.models")):
                     impure.append(f"{name_of(path)} → {target}")
     assert impure == []
 

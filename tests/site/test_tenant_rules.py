@@ -66,11 +66,7 @@ def test_public_ids_are_uuid7(model: type[models.Model]) -> None:
 def test_unique_constraints_start_with_the_team(model: type[models.Model]) -> None:
     found = [tuple(c.fields) for c in model._meta.constraints if isinstance(c, models.UniqueConstraint)]
     found += [(f.name,) for f in model._meta.fields if f.unique and not f.primary_key]
-    off = [
-        fields
-        for fields in found
-        if fields[0] != "team" and (model.__name__, fields) not in UNIQUE_WITHOUT_TEAM
-    ]
+    off = [fields for fields in found if fields[0] != "team" and (model.__name__, fields) not in UNIQUE_WITHOUT_TEAM]
     assert off == []
 
 

@@ -104,9 +104,7 @@ class ManagedTokenView(TokenView):
                 allowed=caller.scopes,
             )  # fmt: skip
         if "expires_at" in wanted:
-            actions.set_token_expiry(
-                team=caller.team, by=caller.actor, token=token, expires_at=wanted["expires_at"]
-            )
+            actions.set_token_expiry(team=caller.team, by=caller.actor, token=token, expires_at=wanted["expires_at"])
         return Response(forms.TokenOut(token).data)
 
     @extend_schema(operation_id="tokens_revoke", responses={204: None})

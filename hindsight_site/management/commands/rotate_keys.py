@@ -21,11 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, leaked: bool, **options: Any) -> None:
         done = signing_keys.rotate(leaked=leaked)
-        waits = (
-            f" Not rotated: the next key may sign from {done.wait_until:%H:%M} UTC."
-            if done.wait_until
-            else ""
-        )
+        waits = f" Not rotated: the next key may sign from {done.wait_until:%H:%M} UTC." if done.wait_until else ""
         self.stdout.write(
             f"Signing keys: {done.active[:8]}… signs, {done.next[:8]}… is next, {done.retiring} retiring, "
             f"{done.retired} retired.{waits}"

@@ -13,9 +13,7 @@ from .spans import Span, SpanType
 _AT = re.compile(r"@(?=[A-Za-z0-9-]{1,63}\.)")
 _LOCAL = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$")
 _LOCAL_ANY_SCRIPT = re.compile(r"[^\W\d_]{1,16}$")
-_DOMAIN = re.compile(
-    r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9_-])"
-)
+_DOMAIN = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9_-])")
 _LONGEST_LOCAL, _LONGEST_DOMAIN = 64, 255
 # `git@github.com:team/repo` is a place to fetch from, not a person.
 _REMOTE_USERS = frozenset(("git", "hg", "svn"))
@@ -73,11 +71,7 @@ def find_ibans(text: str) -> Iterator[Span]:
         # The pattern may run on into a following word in capitals: cut to the country's length.
         length = checksums.IBAN_LENGTHS.get(found[0][:2].upper(), 0)
         value = _first_symbols(found[0], length)
-        if (
-            value
-            and checksums.iban(value.replace(" ", "").upper())
-            and _ends(text, found.start() + len(value))
-        ):
+        if value and checksums.iban(value.replace(" ", "").upper()) and _ends(text, found.start() + len(value)):
             yield Span(found.start(), found.start() + len(value), SpanType.IBAN, value)
 
 
@@ -122,8 +116,6 @@ def _is_version(text: str, start: int, end: int) -> bool:
     before = text[max(0, start - 2) : start]
     if before[-1:].isalpha() and before[-1].isascii():
         return True
-    if before[-1:] in ("-", "_") or (
-        before[-1:] == "/" and before[:1].isalnum() and text[end : end + 1] != ":"
-    ):
+    if before[-1:] in ("-", "_") or (before[-1:] == "/" and before[:1].isalnum() and text[end : end + 1] != ":"):
         return True
     return cue_before(text, start) is Cue.VERSION

@@ -43,9 +43,7 @@ _WORDS = _table(
     " case part uuid guid issue shipment",
 )
 # Words that may follow a `call` word and still lead to a phone number: "call me at", "messages to".
-_LEADS_ON = frozenset(
-    ("me", "us", "him", "her", "them", "back", "at", "on", "to", "the", "my", "your", "our", "his")
-)
+_LEADS_ON = frozenset(("me", "us", "him", "her", "them", "back", "at", "on", "to", "the", "my", "your", "our", "his"))
 # These count only as the last word before the number: `id: 123`, `v 1.2`, `Desk: 555 0100`.
 _LAST_ONLY = _table(code="id ids", version="v", phone="desk")
 _PHRASES = _table(
@@ -106,13 +104,9 @@ def _nearest_word(before: str) -> tuple[int, Cue | None]:
 def inside_code(text: str, start: int, end: int) -> bool:
     """Whether the characters around a number make it a piece of a longer code, name or decimal."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
-    if before and (
-        _is_word(before[-1]) or (before[-1] in "-./" and _is_word(before[0]) and len(before) == 2)
-    ):
+    if before and (_is_word(before[-1]) or (before[-1] in "-./" and _is_word(before[0]) and len(before) == 2)):
         return True
-    return bool(after) and (
-        _is_word(after[0]) or (after[0] in "-." and len(after) == 2 and after[1].isdigit())
-    )
+    return bool(after) and (_is_word(after[0]) or (after[0] in "-." and len(after) == 2 and after[1].isdigit()))
 
 
 def _is_word(char: str) -> bool:

@@ -14,9 +14,7 @@ from .spans import Span, SpanType
 
 # A whole PEM block, or, where a log cut it off, its header and the lines of base64 that are left.
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]{3,40})-----")
-_PEM_LINES = re.compile(
-    r"(?:(?:\r?\n|\\r|\\n)[ \t>]{0,8}(?:[A-Za-z0-9+/=]{40,}|[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,80}))+"
-)
+_PEM_LINES = re.compile(r"(?:(?:\r?\n|\\r|\\n)[ \t>]{0,8}(?:[A-Za-z0-9+/=]{40,}|[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,80}))+")
 _LONGEST_PEM = 16 * 1024
 
 _CONNECTION = re.compile(r"(?<=://)[^\s/@:\"'<>]{0,128}:([^\s/@\"'<>]{1,256})(?=@[A-Za-z0-9\[])")
@@ -53,9 +51,7 @@ _DOTTED = (
 )
 _RANDOM_LENGTH = range(28, 129)  # shorter is guesswork, longer is data rather than a key
 _LEAST_ENTROPY = 3.9  # bits a character; 32 characters of random base62 have about 4.6, words about 3.5
-_LEAST_PIECES = (
-    0.36  # words, capitals and numbers per character; 99 % of random base62 has more, names about 0.25
-)
+_LEAST_PIECES = 0.36  # words, capitals and numbers per character; 99 % of random base62 has more, names about 0.25
 _COMPOSED = re.compile(r"[a-z]{8}|\d{7}")  # a word or a number inside; rare in random base62 of this length
 _DIGIT, _UPPER, _LOWER = re.compile(r"[0-9]"), re.compile(r"[A-Z]"), re.compile(r"[a-z]")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")

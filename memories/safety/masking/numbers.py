@@ -13,9 +13,7 @@ from . import checksums, phones
 from .context import Cue, called_a_card, cue_before, inside_code
 from .spans import Span, SpanType
 
-_RUN = re.compile(
-    r"[+(]{0,2}\d(?:[ .()/-]{0,3}\d)+(?:,?\s?(?:x|[Ee]xt\.?|转|轉|#)\s?\d{1,6}(?!\w))?[Xx]?", re.ASCII
-)
+_RUN = re.compile(r"[+(]{0,2}\d(?:[ .()/-]{0,3}\d)+(?:,?\s?(?:x|[Ee]xt\.?|转|轉|#)\s?\d{1,6}(?!\w))?[Xx]?", re.ASCII)
 _FEWEST_DIGITS = 7
 
 _CN_ID = re.compile(r"(?<!\d)(\d{6})[ -]?(\d{8})[ -]?(\d{3}[\dXx])(?!\w)", re.ASCII)

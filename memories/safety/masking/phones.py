@@ -66,10 +66,7 @@ def _convinces(text: str, found: re.Match[str]) -> bool:
 
 def _touches_label(text: str, start: int) -> bool:
     """Whether a label such as `Tel` or `phone-` stands directly before the number."""
-    return (
-        re.search(r"(?:tel|phone|mobile|fax)[.:_-]?$", text[max(0, start - 8) : start], re.IGNORECASE)
-        is not None
-    )
+    return re.search(r"(?:tel|phone|mobile|fax)[.:_-]?$", text[max(0, start - 8) : start], re.IGNORECASE) is not None
 
 
 def _by_context(text: str, start: int, end: int) -> Iterator[Span]:

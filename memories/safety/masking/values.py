@@ -44,9 +44,7 @@ def texts_in(value: JSON) -> Iterator[str]:
 def masked_value(value: JSON, state: MaskState, mask_text: Callable[[str, MaskState], str]) -> JSON:
     """A copy of `value`, its strings masked by `mask_text` in document order, secrets masked whole."""
     root: list[JSON] = [None]
-    waiting: list[tuple[JSON, Any, Any, str]] = [
-        (value, root, 0, "")
-    ]  # what, its new holder, where in it, key
+    waiting: list[tuple[JSON, Any, Any, str]] = [(value, root, 0, "")]  # what, its new holder, where in it, key
     while waiting:
         item, holder, place, label = waiting.pop()
         if is_secret_key(label) and _hides_something(item):
@@ -64,9 +62,7 @@ def masked_value(value: JSON, state: MaskState, mask_text: Callable[[str, MaskSt
     return root[0]
 
 
-def _new_key(
-    name: str, copy: dict[str, JSON], state: MaskState, mask_text: Callable[[str, MaskState], str]
-) -> str:
+def _new_key(name: str, copy: dict[str, JSON], state: MaskState, mask_text: Callable[[str, MaskState], str]) -> str:
     """The masked key, given its place in the copy. Two spellings of one value stay two keys."""
     key = free = mask_text(name, state)
     count = 1
@@ -91,9 +87,7 @@ def _masked_whole(value: JSON, state: MaskState) -> str:
     return state.placeholder(Span(0, len(text), SpanType.SECRET, text))
 
 
-def _masked_leaf(
-    item: JSON, label: str, state: MaskState, mask_text: Callable[[str, MaskState], str]
-) -> JSON:
+def _masked_leaf(item: JSON, label: str, state: MaskState, mask_text: Callable[[str, MaskState], str]) -> JSON:
     """A string, or a number that is a phone or a card written without quotes; its key says what it is."""
     if isinstance(item, str):
         text = item

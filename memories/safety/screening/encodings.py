@@ -12,9 +12,7 @@ from urllib.parse import unquote
 _MOST_BLOBS = 12  # per kind
 _LONGEST_BLOB = 8192
 
-_BASE64 = re.compile(
-    r"(?<![A-Za-z0-9+/=_-])(?:[A-Za-z0-9+/]{20,}={0,2}|[A-Za-z0-9_-]{20,}={0,2})(?![A-Za-z0-9+/=_-])"
-)
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])(?:[A-Za-z0-9+/]{20,}={0,2}|[A-Za-z0-9_-]{20,}={0,2})(?![A-Za-z0-9+/=_-])")
 _BASE32 = re.compile(r"(?<![A-Z2-7=])[A-Z2-7]{24,}={0,6}(?![A-Z2-7=])")
 _HEX = re.compile(r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}[ :]?){12,}(?![0-9a-fA-F])")
 _BINARY = re.compile(r"(?<![01])(?:[01]{8}[ ,]?){6,}(?![01])")
@@ -38,10 +36,7 @@ _MORSE_LETTERS = dict(zip(f"{_MORSE_A_TO_M} {_MORSE_N_TO_Z}".split(), _ALPHABET,
 # A disguise is worth undoing where one of these words shows in it.
 _TELLTALES = ("ignore", "instruction", "password", "previous", "system prompt")
 _SHIFTED = {
-    shift: [
-        word.translate(str.maketrans(_ALPHABET, _ALPHABET[shift:] + _ALPHABET[:shift]))
-        for word in _TELLTALES[:2]
-    ]
+    shift: [word.translate(str.maketrans(_ALPHABET, _ALPHABET[shift:] + _ALPHABET[:shift])) for word in _TELLTALES[:2]]
     for shift in (13, *range(1, 13), *range(14, 26))
 }
 
@@ -112,9 +107,7 @@ def _from_hex(blob: str) -> str:
 
 def _from_binary(blob: str) -> str:
     bits = re.sub("[^01]", "", blob)
-    return _bytes_to_text(
-        lambda: bytes(int(bits[place : place + 8], 2) for place in range(0, len(bits) - 7, 8))
-    )
+    return _bytes_to_text(lambda: bytes(int(bits[place : place + 8], 2) for place in range(0, len(bits) - 7, 8)))
 
 
 def _bytes_to_text(decode: Callable[[], bytes]) -> str:
@@ -133,9 +126,7 @@ def _from_escapes(blob: str) -> str:
 
 
 def _from_morse(blob: str) -> str:
-    words = [
-        [_MORSE_LETTERS.get(sign, "") for sign in word.split()] for word in re.split(r"\s?[/|]\s?", blob)
-    ]
+    words = [[_MORSE_LETTERS.get(sign, "") for sign in word.split()] for word in re.split(r"\s?[/|]\s?", blob)]
     return " ".join("".join(word) for word in words)
 
 

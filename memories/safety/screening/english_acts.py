@@ -145,8 +145,7 @@ RULES = (
     ),
     rule(
         "skips_checks",
-        "skip|bypass|disabl|without |mark|drop |avoid|force|turn off|turning off|suppress|omit|ignore"
-        "|approved|passed",
+        "skip|bypass|disabl|without |mark|drop |avoid|force|turn off|turning off|suppress|omit|ignore|approved|passed",
         r"""\b(?:skip|skips|skipping|bypass|bypassing|disable|disabling|turn\ off|turning\ off|drop|omit
             |avoids?|suppress)\ (?:the\ |all\ |any\ |strict\ |local\ |\w+\ )?(?:\w+\ (?:and\ )?)?
             (?:validation|verification|checks?|review|approval|audit|consent|confirmation|two-factor|2fa

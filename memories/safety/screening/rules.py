@@ -50,9 +50,7 @@ def find_phrases(text: str, rules: Iterable[Rule], words: str) -> Iterator[tuple
     """Name, start and end of every phrase of `rules` in a lower-case text; `words` is its vocabulary."""
     for each in rules:
         left = _MOST_FINDS
-        present = [
-            literal for literal, piece in zip(each.literals, each.pieces, strict=True) if piece in words
-        ]
+        present = [literal for literal, piece in zip(each.literals, each.pieces, strict=True) if piece in words]
         for start, end in regions(text, present):
             for found in each.pattern.finditer(text, start, end):
                 if each.unless and each.unless.search(_sentence_before(text, found.start())):

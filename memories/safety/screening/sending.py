@@ -47,9 +47,7 @@ _MOST_FINDS = 24
 def find_sending(text: str) -> Iterator[tuple[str, int, int]]:
     """`send_out` with start and end for every sending in a lower-case text."""
     literals = (*_LITERALS, "to ", "account ") if _ACCOUNT.search(text) else _LITERALS
-    targets = (
-        found for start, end in regions(text, literals) for found in _TARGET.finditer(text, start, end)
-    )
+    targets = (found for start, end in regions(text, literals) for found in _TARGET.finditer(text, start, end))
     left = _MOST_FINDS
     for target in targets:
         before = text[max(0, target.start() - _BEFORE) : target.start()]

@@ -11,9 +11,7 @@ from .folding import INVISIBLE, Folded
 
 _ZERO_WIDTH = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u00ad]")
 # Joiners are part of the spelling in these scripts and in emoji.
-_USES_JOINERS = re.compile(
-    "[\u0600-\u06ff\u0900-\u0dff\u0e00-\u0fff\u1000-\u109f\U0001f000-\U0001faff\u2600-\u27bf]"
-)
+_USES_JOINERS = re.compile("[\u0600-\u06ff\u0900-\u0dff\u0e00-\u0fff\u1000-\u109f\U0001f000-\U0001faff\u2600-\u27bf]")
 _BIDI = re.compile("[\u202d\u202e\u2066-\u2068]")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 _TAGS = re.compile("[\U000e0020-\U000e007f]{8,}")  # the flags of regions need at most seven

@@ -275,10 +275,7 @@ def _rules(words: Words) -> list[Rule]:
     ]
     if words.private:
         pairs.append(("asks_for_personal_data", words.private, words.ask + "|vive|mora|住"))
-    rules = [
-        make_rule(name, _literals(one), re.compile(edge + _either_order(one, two)))
-        for name, one, two in pairs
-    ]
+    rules = [make_rule(name, _literals(one), re.compile(edge + _either_order(one, two))) for name, one, two in pairs]
     fixed = ("no_limits", words.no_limits), ("from_now_on", words.from_now_on), ("secrecy", words.secrecy)
     for name, phrases in (*fixed, ("names_system_prompt", words.prompt)):
         if phrases:
