@@ -12,7 +12,7 @@ from hindsight_site.api.views import TokenView
 from reflection import progress
 
 
-class BatchOut(serializers.Serializer):
+class BatchProgressOut(serializers.Serializer):
     """The reflections since the queue was last empty; for a token bound to an agent, that agent's."""
 
     begun_at = serializers.DateTimeField(allow_null=True, help_text="Null: none in the last 24 hours.")
@@ -32,8 +32,8 @@ class BatchOut(serializers.Serializer):
 class ProgressView(TokenView):
     token_scopes = {"GET": TokenScope.MEMORY_READ}
 
-    @extend_schema(operation_id="reflections_progress", responses=BatchOut)
+    @extend_schema(operation_id="reflections_progress", responses=BatchProgressOut)
     def get(self, request: Request) -> Response:
         """What waits, runs, is done and is dead since the queue was last empty, and how long the rest will take."""
         caller = self.caller(request)
-        return Response(BatchOut(progress.batch(caller.team, caller.agent)).data)
+        return Response(BatchProgressOut(progress.batch(caller.team, caller.agent)).data)

@@ -341,7 +341,7 @@ def test_no_second_factor_on_an_address_that_was_not_confirmed(alice) -> None:
 # --- Forms of another site ----------------------------------------------------------------------------
 
 # No cookie opens these, so no other site can use one.
-BY_TOKEN = ("api/v1/", "oauth/token", "oauth/revoke", "oauth/register", "token", "mcp")
+BY_TOKEN = ("api/v1/", "mails/off/", "oauth/token", "oauth/revoke", "oauth/register", "token", "mcp")
 
 
 def addresses(patterns: Any, prefix: str = "") -> Any:

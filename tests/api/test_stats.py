@@ -55,6 +55,7 @@ def test_this_weeks_acceptance_has_its_band(team_api, team, agent, bob) -> None:
         factories.memory(agent, f"The port of service {n} is {8000 + n}.")
     with team_transaction(team):
         batch = open_batch(team=team, by=SYSTEM)
+        batch.items.update(quorum=1)
         for item, decision in zip(batch.items.order_by("position"), ("approve", "approve", "demote"), strict=True):
             decide(team=team, by=person(bob), reviewer=bob, item=item, decision=decision, version=1)
     rate = team_api.get(STATS).json()["acceptance"]["this_week"]

@@ -250,7 +250,7 @@ def test_the_pages_take_a_constant_number_of_queries(browse, alice, agent, djang
     client = browse(alice)
     with django_assert_max_num_queries(19):  # 18 and the savepoint of the test itself
         client.get(page_of(memory))
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(11):
         client.get(reverse("memories"))
 
 
