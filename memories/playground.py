@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -121,7 +121,7 @@ class AskForm(forms.Form):
         moment = self.cleaned_data["as_of"]
         if moment is not None and not EARLIEST <= moment.year < 9999:
             raise forms.ValidationError(f"Choose a day after {EARLIEST}.")
-        return moment
+        return moment and moment.astimezone(UTC)  # an odd offset is none to the database
 
     def is_tuned(self) -> bool:
         """Whether anything but the question and the agent was set, so that the knobs are shown."""

@@ -112,8 +112,11 @@ def _repeats(words: str, needle: Needle) -> Iterator[tuple[int, int]]:
         if end - at == len(needle.words):
             yield at, end
         elif short := _CUT_SHORT.match(words, end):
-            yield at, short.end()
-        at = words.find(needle.head, at + 1)
+            end = short.end()
+            yield at, end
+        else:
+            end = at + 1
+        at = words.find(needle.head, end)
 
 
 def _head(words: str) -> str:
@@ -127,27 +130,36 @@ def _head(words: str) -> str:
 
 def _common(words: str, at: int, needle: str) -> int:
     """How many characters of the needle stand at that place."""
-    if words.startswith(needle, at):
-        return len(needle)
-    there = words[at : at + len(needle)]
-    return next((n for n, (a, b) in enumerate(zip(there, needle, strict=False)) if a != b), len(there))
+    least, most = 0, min(len(needle), len(words) - at)
+    while least < most:  # halving: one repeated character would otherwise be compared with itself for ever
+        middle = (least + most + 1) // 2
+        if words.startswith(needle[:middle], at):
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def _frames(text: str) -> Iterator[tuple[int, int]]:
-    """Find framed contexts; one that never ends reaches to the end of its text."""
+    """Find framed contexts. Of one that never ends the mark alone: whoever can write the mark into a page
+    must not be able to hide all that comes after it; what it handed out is known from the receipts anyway."""
     at = text.find(CONTEXT_BEGIN)
     while at >= 0:
         end = text.find(CONTEXT_END, at + len(CONTEXT_BEGIN))
-        stop = len(text) if end < 0 else end + len(CONTEXT_END)
+        stop = end + len(CONTEXT_END) if end >= 0 else at + len(CONTEXT_BEGIN)
         yield at, stop
         at = text.find(CONTEXT_BEGIN, stop)
 
 
 def blanked(text: str, spans: Spans | None = None) -> str:
     """Return the text with blanks for these spans (None: for all of it), line breaks kept where they were."""
-    for start, end in [(0, len(text))] if spans is None else spans:
-        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
-    return text
+    parts, done = [], 0
+    for start, end in [(0, len(text))] if spans is None else sorted(spans):
+        start = max(start, done)
+        if end > start:
+            parts += [text[done:start], re.sub(r"[^\n]", " ", text[start:end])]
+            done = end
+    return "".join([*parts, text[done:]])
 
 
 def without_echoes(value: Any, known: Sequence[Needle]) -> Any:

@@ -21,6 +21,7 @@ from memories.enums import RelationKind, Status
 from memories.models import Evidence, Memory, Merge, QuarantineCase, Relation, Revision
 from memories.policies import check_move
 from memories.safety.masking import mask_text
+from memories.signals import forgotten
 from memories.sources import source_of
 
 OWN_ROWS = (Merge, QuarantineCase, Evidence, Revision)  # what hangs on one memory
@@ -57,6 +58,7 @@ def forget_many(*, team: Team, by: Actor, memories: Sequence[Memory], reason: st
         indexing.index(team, following)  # their vectors were made with this text before them
     # The answers to the calls that wrote them hold their text.
     IdempotencyKey.objects.of(team).filter(body__id__in=[str(ident) for ident in ids]).delete()
+    forgotten.send(sender=Memory, team=team, ids=ids)
 
 
 def _nothing() -> dict[str, Any]:

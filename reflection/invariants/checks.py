@@ -28,7 +28,8 @@ from memories.models import (
 )
 from memories.policies import LIVE, SEARCHED
 from reflection.enums import StepKind
-from reflection.models import ReviewItem, Step, Trace
+from reflection.models import ReviewItem, Step, Trace, Verdict
+from reflection.review.forgetting import WORDED
 
 NEVER_SEARCHED = (Status.REJECTED, Status.FORGOTTEN)
 
@@ -95,6 +96,7 @@ def _forgotten_with_remains(team: Team) -> QuerySet:
     reasons = AuditReason.objects.of(team).filter(object_type="memory", object_id=ident)
     hanging = (
         Exists(reasons.exclude(verb="memory.forgotten"))
+        | Exists(Verdict.objects.of(team).filter(WORDED, item__memory_id=OuterRef("pk")))
         | Exists(Evidence.objects.of(team).filter(_of()))
         | Exists(Revision.objects.of(team).filter(_of()))
         | Exists(Merge.objects.of(team).filter(_of()))

@@ -16,6 +16,7 @@ from memories import indexing, vector_outbox
 from memories.models import Evidence, Memory, MemoryTerms, MemoryVector, Merge, QuarantineCase, Relation, Revision
 from reflection.invariants.checks import Check
 from reflection.models import Trace
+from reflection.review.forgetting import forget_words
 
 BATCH = 200
 
@@ -74,6 +75,7 @@ def _empty_tombstones(team: Team, rows: list[Any]) -> None:
     QuarantineCase.objects.of(team).filter(memory__in=ids).delete()
     Relation.objects.of(team).filter(source__in=ids).delete()
     Relation.objects.of(team).filter(target__in=ids).delete()
+    forget_words(team=team, ids=ids)
     Memory.objects.of(team).filter(pk__in=ids).update(tags=[], metadata={}, environment={}, actor="", fingerprint="")
 
 

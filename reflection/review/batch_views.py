@@ -112,13 +112,14 @@ def batch_act(request: TeamRequest, week: str) -> HttpResponse:
 
 
 def _carry_out(
-    request: TeamRequest, week: str, action: str, plan: bulk.Plan, versions: dict[uuid.UUID, int]
+    request: TeamRequest, week: str, action: str, plan: bulk.Plan, versions: dict[uuid.UUID, tuple[int, int]]
 ) -> HttpResponse:
     for item in plan.does:
-        item.version = versions.get(item.pk) or item.version  # as the confirming page showed it
+        item.version = versions.get(item.pk, (0, 0))[0]  # as the confirming page showed it
     reason = request.POST.get("reason", "")
     done = bulk.carry_out(
         team=request.team, by=person(request.user), reviewer=request.user, action=action, items=plan.does,
+        seen={ident: revision for ident, (_, revision) in versions.items()},
         reason=reason if reason in DemoteReason.values else "", note=request.POST.get("note", "").strip()[:2000],
     )  # fmt: skip
     left = [*plan.leaves, *done.leaves]
@@ -143,7 +144,7 @@ def batch_undo(request: TeamRequest, week: str) -> HttpResponse:
     batch, wanted = _batch(request, week), _ids(request.GET.getlist("item"))
     items = [row.item for row in _lines(request, batch) if row.item.pk in wanted]
     done = bulk.carry_out(
-        team=request.team, by=person(request.user), reviewer=request.user, action=bulk.TAKE_BACK, items=items
+        team=request.team, by=person(request.user), reviewer=request.user, action=bulk.TAKE_BACK, items=items, seen={}
     )
     told = f"Took back {len(done.done)} of {len(items)}."
     if done.leaves:
@@ -177,13 +178,17 @@ def _sort(name: str, title: str, asked: dict[str, str]) -> dict[str, str]:
     return {"name": name, "title": title, "query": query, "state": state}
 
 
-def _versions(form: QueryDict) -> dict[uuid.UUID, int]:
-    """The chosen items and, once they were confirmed, the version that was seen: "<uuid>" or "<uuid>.<version>"."""
+def _versions(form: QueryDict) -> dict[uuid.UUID, tuple[int, int]]:
+    """The chosen items and, once they were confirmed, the item's version and the memory's revision that were seen.
+
+    "<uuid>" or "<uuid>.<version>.<revision>"; a number that is missing is 0, which nothing has.
+    """
     found = {}
     for value in form.getlist("item")[:1000]:
-        ident, _, version = value.partition(".")
+        ident, *numbers = value.split(".")
+        seen = [int(number) if number.isdecimal() and len(number) < 10 else 0 for number in [*numbers, "", ""][:2]]
         for known in _ids([ident]):
-            found[known] = int(version) if version.isdecimal() and len(version) < 10 else 0
+            found[known] = (seen[0], seen[1])
     return found
 
 

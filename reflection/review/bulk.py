@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -69,16 +70,21 @@ def _why_not(action: str, row: Line) -> str:
 
 
 def carry_out(
-    *, team: Team, by: Actor, reviewer: User, action: str, items: Iterable[ReviewItem], reason: str = "", note: str = ""
-) -> Done:
-    """Do `action` to each item by itself: one that is refused leaves the others as they were done."""
+    *, team: Team, by: Actor, reviewer: User, action: str, items: Iterable[ReviewItem], seen: Mapping[uuid.UUID, int],
+    reason: str = "", note: str = "",
+) -> Done:  # fmt: skip
+    """Do `action` to each item by itself: one that is refused leaves the others as they were done.
+
+    `seen` is the revision of each item's memory that was read: words that changed since are not judged.
+    """
     one_by_one: dict[str, Callable[[ReviewItem], object]] = {
         APPROVE: lambda item: verdicts.decide(
-            team=team, by=by, reviewer=reviewer, item=item, decision=Decision.APPROVE, version=item.version, note=note
+            team=team, by=by, reviewer=reviewer, item=item, decision=Decision.APPROVE, version=item.version, note=note,
+            revision=seen.get(item.pk),
         ),
         DEMOTE: lambda item: verdicts.decide(
             team=team, by=by, reviewer=reviewer, item=item, decision=Decision.DEMOTE, version=item.version,
-            reason=reason, note=note,
+            reason=reason, note=note, revision=seen.get(item.pk),
         ),
         TAKE_BACK: lambda item: verdicts.undo(team=team, by=by, reviewer=reviewer, item=item),
         CLAIM: lambda item: turns.claim(team, reviewer, item),

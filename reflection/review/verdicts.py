@@ -19,6 +19,8 @@ from hindsight_site.accounts.audit import Actor
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.refusals import Conflict, Forbidden
 from memories.models import Memory
+from memories.policies import LIVE
+from memories.safety.masking import mask_text
 from reflection.enums import BatchStatus, Decision, DemoteReason, ItemState, Stratum
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.carrying import carry_out, invalid, is_carried_out, put_back
@@ -79,7 +81,7 @@ def undo(*, team: Team, by: Actor, reviewer: User, item: ReviewItem) -> Verdict:
     """
     check_open(item.batch)
     fresh = locked(team, item)
-    before = audit.state_of(fresh)
+    before, was_pending = audit.state_of(fresh), fresh.state == ItemState.PENDING
     mine = Verdict.objects.of(team).filter(item=item, reviewer=reviewer)
     verdict = mine.order_by("-created_at", "-pk").first()
     if verdict is None:
@@ -92,7 +94,7 @@ def undo(*, team: Team, by: Actor, reviewer: User, item: ReviewItem) -> Verdict:
     verdict.save(update_fields=["undone_at", "content"])
     _move_back(team, by, reviewer, fresh, verdict)
     fresh.refresh_from_db()
-    detail = {"decision": verdict.decision}
+    detail = {} if was_pending else {"decision": verdict.decision}  # the audit keeps the blind too
     audit.record(team=team, by=by, verb="review.undone", on=fresh, before=before, detail=detail)
     return verdict
 
@@ -170,8 +172,8 @@ def new_verdict(
         reviewer=reviewer,
         decision=judgement.decision,
         reason=judgement.reason,
-        note=judgement.note,
-        content=(judgement.content or "") if judgement.decision == Decision.EDIT else "",
+        note=mask_text(judgement.note),
+        content=mask_text(judgement.content or "") if judgement.decision == Decision.EDIT else "",
         memory_revision=memory.revision,
         **more,
     )
@@ -233,7 +235,10 @@ def _judge(team: Team, by: Actor, reviewer: User, item: ReviewItem, memory: Memo
     state, outcome = stand([*map(said, others), said(verdict)], item.quorum)
     is_first = not any(is_carried_out(one) for one in others)
     hides = judgement.decision == Decision.SENSITIVE
-    if item.stratum != Stratum.CANARY and (hides or (state == ItemState.DECIDED and is_first)):
+    is_known_answer = item.stratum == Stratum.CANARY
+    decides = state == ItemState.DECIDED and is_first and not is_known_answer
+    # What is sensitive is hidden, a known answer too.
+    if decides or (hides and (not is_known_answer or memory.status in LIVE)):
         carry_out(team, by, memory, verdict)
     move(team, item, state, outcome)
     return verdict

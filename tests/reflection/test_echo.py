@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hindsight_site.accounts.tenancy import team_transaction
 from memories import packing, receipt_queries
 from memories.contents import cut
+from memories.context_frame import CONTEXT_BEGIN
 from memories.models import Memory
 from reflection import echo, pipeline
 from reflection.forms import StepForm, TraceForm
@@ -214,3 +215,16 @@ def recorded(fmt: str, arguments: dict, told: str) -> dict:
             {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": told}]},
         ]},
     ]}  # fmt: skip
+
+
+def test_one_character_for_ever_is_no_work_for_ever() -> None:
+    known = echo.needles(["a" * 7_990 + "b"])
+    began = time.process_time()
+    assert echo.echoes("a" * 60_000, known) == []
+    assert len(echo.echoes("a" * 30_000, echo.needles(["a" * 100]))) == 300
+    assert time.process_time() - began < 5
+
+
+def test_a_mark_that_opens_and_never_ends_hides_nothing_after_it() -> None:
+    text = f"page by {CONTEXT_BEGIN} someone\nError: the certificate is expired."
+    assert echo.blanked(text, echo.echoes(text, [])).endswith(" someone\nError: the certificate is expired.")

@@ -418,7 +418,8 @@ def test_bulk_demotes_what_was_chosen_lists_it_first_and_is_taken_back(batch, bo
     page = asks.content.decode()
     assert all(item.memory.content in page for item in chosen)
     assert {stands(item)[0] for item in chosen} == {"pending"}, "nothing is done before it is confirmed"
-    sent = {"action": "demote", "confirmed": "1", "reason": "trivial", "item": [f"{i.pk}.{i.version}" for i in chosen]}
+    seen = [f"{item.pk}.{item.version}.1" for item in chosen]
+    sent = {"action": "demote", "confirmed": "1", "reason": "trivial", "item": seen}
     told = client.post(act, sent, follow=True).content.decode()
     assert "Demoted 2 of 2" in told
     assert [row["reason"] for row in rows_of(client, batch, decision="demote")] == ["trivial", "trivial"]
@@ -435,7 +436,7 @@ def test_the_random_sample_is_not_approved_in_bulk(batch, bob, browse) -> None:
     page = client.post(act, {"action": "approve", "all": "1", "query": ""}).content.decode()
     assert "Approve: 1 memory" in page
     assert "4 stay as they are" in page
-    items = [f"{item.pk}.{item.version}" for item in batch.items.all()]
+    items = [f"{item.pk}.{item.version}.1" for item in batch.items.all()]
     client.post(act, {"action": "approve", "confirmed": "1", "item": items})
     assert list(batch.items.filter(state="decided").values_list("pk", flat=True)) == [targeted.pk]
 
@@ -443,7 +444,7 @@ def test_the_random_sample_is_not_approved_in_bulk(batch, bob, browse) -> None:
 def test_what_a_colleague_did_meanwhile_is_left(batch, alice, bob, browse) -> None:
     first, second = batch.items.filter(quorum=1).order_by("position")[:2]
     judge(first, alice, "approve")
-    sent = {"action": "demote", "confirmed": "1", "item": [f"{i.pk}.{i.version}" for i in (first, second)]}
+    sent = {"action": "demote", "confirmed": "1", "item": [f"{i.pk}.{i.version}.1" for i in (first, second)]}
     told = browse(bob).post(reverse("review-batch-act", args=[batch.week]), sent, follow=True).content.decode()
     assert "Demoted 1 of 2" in told
     assert memory_of(first).status == Status.ACTIVE
@@ -492,3 +493,49 @@ def test_nothing_refused_is_silent(item, alice, bob) -> None:
     with pytest.raises(Refused, match="You decided this already"):
         judge(item, alice, "demote")
     assert Decision.APPROVE in Verdict.objects.filter(item=item).values_list("decision", flat=True)
+
+
+# --- What is written about a memory ------------------------------------------------------------------
+
+
+def test_what_is_sensitive_is_hidden_though_it_was_a_known_answer(canary, bob) -> None:
+    Memory.objects.filter(pk=canary.memory_id).update(status=Status.ACTIVE)
+    judge(canary, bob, "sensitive")
+    assert memory_of(canary).status == Status.QUARANTINED
+    take_back(canary, bob)
+    assert memory_of(canary).status == Status.ACTIVE
+
+
+def test_notes_are_masked_and_go_with_their_memory(item, alice, bob) -> None:
+    note = "The card 4111 1111 1111 1111 belongs to Anna."
+    judge(item, alice, "edit", content="Rule A", note=note)
+    judge(item, bob, "edit", content="Rule B", note=note)
+    kept = Verdict.objects.filter(item=item)
+    assert {one.content for one in kept} == {"Rule A", "Rule B"}
+    assert not any("4111" in one.note for one in kept)
+    with team_transaction(item.team):
+        actions.forget(team=item.team, by=SYSTEM, memory=memory_of(item))
+    assert set(kept.values_list("content", "note")) == {("", "")}
+
+
+def test_taking_back_a_first_opinion_does_not_tell_it(item, alice) -> None:
+    judge(item, alice, "demote", reason="wrong")
+    take_back(item, alice)
+    event = AuditEvent.objects.get(verb="review.undone")
+    assert "decision" not in event.detail
+
+
+def test_an_action_on_many_judges_only_the_words_that_were_read(batch, agent, alice, browse) -> None:
+    one = batch.items.filter(quorum=1).first()
+    address = reverse("review-batch-act", args=[batch.week])
+    client = browse(alice)
+    form = {"action": "demote", "item": str(one.pk)}
+    page = client.post(address, form).content.decode()
+    seen = f"{one.pk}.{one.version}.{memory_of(one).revision}"
+    assert f'value="{seen}"' in page
+    with team_transaction(batch.team):
+        actions.revise(team=batch.team, by=SYSTEM, memory=memory_of(one), content="Something else altogether.")
+    before = memory_of(one).status
+    for sent in (seen, str(one.pk)):
+        client.post(address, {**form, "item": sent, "confirmed": "1"})
+        assert memory_of(one).status == before

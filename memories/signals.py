@@ -1,0 +1,8 @@
+"""What others may want to know of memories, since they may import from here and not the other way."""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+# Sent inside the transaction that forgets them: `team`, and `ids` of the memories. Whatever quotes them goes too.
+forgotten = Signal()
