@@ -344,7 +344,7 @@ CHANGED: dict[str, Callable[[Cast], Any]] = {
     "reflection.review.verdicts.decide": lambda c: c.verdict(c.item()),
     "reflection.review.verdicts.undo": undone,
     "reflection.review.bulk.carry_out": lambda c: bulk.carry_out(
-        **c.who, reviewer=c.alice, action=bulk.DEMOTE, items=[c.item()]
+        **c.who, reviewer=c.alice, action=bulk.DEMOTE, items=[c.item()], seen={}
     ),
     "reflection.review.settling.settle": lambda c: settling.settle(
         **c.who, reviewer=c.alice, item=c.disagreement(), decision="approve", version=1

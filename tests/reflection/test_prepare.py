@@ -40,9 +40,9 @@ def test_a_framed_context_is_cut_and_the_rest_keeps_its_place() -> None:
     assert prepared.dropped.recalled_characters > len(LESSON)
 
 
-def test_a_context_that_never_ends_is_cut_to_the_end() -> None:
-    prepared = prepare(trace(user(f"Hello. {CONTEXT_BEGIN}\n- {LESSON}")))
-    assert prepared.trace.steps[0].content.strip() == "Hello."
+def test_of_a_context_that_never_ends_what_was_handed_out_is_cut() -> None:
+    prepared = prepare(trace(user(f"Hello. {CONTEXT_BEGIN}\n- {LESSON} And this is new.")), [LESSON])
+    assert prepared.trace.steps[0].content.split() == ["Hello.", "-", "And", "this", "is", "new."]
 
 
 def test_recalled_texts_are_cut_word_for_word_whatever_the_white_space() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import zipfile
@@ -230,7 +229,7 @@ def test_the_rows_are_of_one_moment(filled, tmp_path: Path) -> None:
 def test_nothing_half_done_stays(filled, tmp_path: Path) -> None:
     def stop(line: str) -> None:
         if line.startswith("memories_memory:"):
-            os.kill(os.getpid(), signal.SIGINT)
+            raise KeyboardInterrupt  # as from Ctrl-C
 
     with pytest.raises(KeyboardInterrupt):
         writing.backup(tmp_path / "b.zip", stop)
