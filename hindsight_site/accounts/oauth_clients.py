@@ -33,6 +33,8 @@ SALT = "hindsight oauth client"
 GRANTS = frozenset({"authorization_code", "refresh_token"})
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+# A host goes into the consent page's policy as it stands, where ";" and "*" mean something.
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 
 
 class BadClient(Exception):
@@ -120,7 +122,7 @@ def check_redirect_uri(uri: Any) -> None:
     parts = _split(uri)
     if parts is None or not _SCHEME.fullmatch(parts.scheme) or "#" in uri or "@" in parts.netloc:
         raise BadClient("A redirect address is absolute, without fragment and user name.", "invalid_redirect_uri")
-    if parts.scheme == "https" and parts.hostname:
+    if parts.scheme == "https" and _HOST.fullmatch(host_of(parts)):
         return
     if parts.scheme == "http" and host_of(parts) in LOOPBACK:
         return

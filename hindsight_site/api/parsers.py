@@ -13,6 +13,7 @@ from rest_framework.parsers import BaseParser
 from hindsight_site.refusals import FieldError, Invalid, TooLarge
 
 MAX_DEPTH = 40
+MAX_DIGITS = 300  # of a whole number: more than 308 do not fit any float that it may be compared with
 
 
 class StrictJSONParser(BaseParser):
@@ -32,7 +33,7 @@ class StrictJSONParser(BaseParser):
 def load(raw: bytes) -> Any:
     """Return the JSON value of a body, its text as it came. Raises `Invalid`."""
     try:
-        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
     except UnicodeDecodeError:
         raise Invalid("The body is not UTF-8.", code="malformed") from None
     except RecursionError:
@@ -51,6 +52,13 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{digits[:20]} is too large a number")
     return number
+
+
+def _whole(digits: str) -> int:
+    """Return the number. One beyond every float would break the comparisons that fields make."""
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"{digits[:20]}… is too large a number")
+    return int(digits)
 
 
 def clean(value: Any, path: str = "", depth: int = 0) -> Any:

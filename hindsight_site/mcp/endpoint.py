@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
 from mcp_types import RequestId, jsonrpc
 
 from hindsight_site.mcp import authorise, methods, protocol, replies, stream
@@ -60,7 +60,10 @@ def _body(request: HttpRequest) -> bytes:
     if not request.accepts(JSON):
         raise Fault(jsonrpc.INVALID_REQUEST, f"The answer is {JSON}; say in Accept that you take it.", status=406)
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    raw = request.read(limit + 1)
+    try:
+        raw = request.read(limit + 1)
+    except UnreadablePostError:  # whoever sent it is gone, or stopped in the middle
+        raise Fault(jsonrpc.PARSE_ERROR, "The body did not come whole.", status=400) from None
     if len(raw) > limit:
         raise Fault(jsonrpc.INVALID_REQUEST, f"The body is over the limit of {limit:,} bytes.", status=413)
     return raw

@@ -20,8 +20,8 @@ EVENTS = "text/event-stream"
 
 
 def is_taken(request: HttpRequest) -> bool:
-    """Whether the client says that it reads streams. `*/*` does not say so."""
-    return EVENTS in request.headers.get("Accept", "").lower()
+    """Whether the client says that it reads streams. `*/*` does not say so, and `q=0` says the opposite."""
+    return any(f"{media.main_type}/{media.sub_type}".lower() == EVENTS for media in request.accepted_types)
 
 
 def finished(steps: Steps[Result]) -> Result:

@@ -11,7 +11,7 @@ from hindsight_site.accounts.api import jobs
 from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import JOB_OPEN, TokenScope
 from hindsight_site.accounts.tenancy import team_transaction
-from hindsight_site.api.waiting import MAX_WAIT_SECONDS
+from hindsight_site.api.waiting import MAX_WAIT_SECONDS, PLACES
 from hindsight_site.mcp import schemas as s
 from hindsight_site.mcp.tool import Output, Progress, Tool, Waiting, Waits
 from hindsight_site.refusals import NotFound
@@ -31,13 +31,14 @@ def status(caller: Caller, wanted: dict[str, Any]) -> Waiting:
     While it waits it says every other second what it waits for: a client sees that the line stands, and one that
     has hung up is noticed.
     """
-    ident, seconds = s.ident(wanted.get("id"), "id"), _seconds(wanted.get("wait_seconds", 0))
-    until = time.monotonic() + seconds
-    look, output = _found(caller, ident, min(seconds, TELL_EVERY_SECONDS))
-    while output.values["status"] in OPEN and (left := until - time.monotonic()) > 0:
-        yield Progress(round(seconds - left, 1), seconds, output.text.partition("\n")[0])
-        output = look(caller, ident, min(left, TELL_EVERY_SECONDS))
-    return output
+    ident, most = s.ident(wanted.get("id"), "id"), _seconds(wanted.get("wait_seconds", 0))
+    with PLACES.granted(most) as seconds:
+        until = time.monotonic() + seconds
+        look, output = _found(caller, ident, min(seconds, TELL_EVERY_SECONDS))
+        while output.values["status"] in OPEN and (left := until - time.monotonic()) > 0:
+            yield Progress(round(seconds - left, 1), seconds, output.text.partition("\n")[0])
+            output = look(caller, ident, min(left, TELL_EVERY_SECONDS))
+        return output
 
 
 def _found(caller: Caller, ident: uuid.UUID, seconds: float) -> tuple[Look, Output]:

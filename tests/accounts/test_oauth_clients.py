@@ -29,6 +29,7 @@ things = st.recursive(
     [
         "https://app.test/back",
         "https://app.test:8443/back?x=1",
+        "https://[2001:db8::1]:8443/back",
         "http://127.0.0.1/back",
         "http://localhost:1/",
         "http://[::1]:5/back",
@@ -48,6 +49,9 @@ def test_redirect_addresses_that_will_do(uri) -> None:
         "http://127.0.0.1@app.test/",
         "https://user@app.test/",
         "https:///back",
+        "https://app.test;script-src/",
+        "https://*.test/",
+        "https://app.test,other.test/",
         "https://app.test/#x",
         "https://app.test/#",
         "https://app.test/ back",

@@ -32,7 +32,7 @@ def test_a_wait_beyond_its_range(api, agent, wait) -> None:
     assert api.get(f"/api/v1/reflections/{reflection.pk}", {"wait": wait}).status_code == 422
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 5000])
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 400, "9" * 5000])
 def test_a_number_that_cannot_be_kept(api, number) -> None:
     body = json.dumps({**FACT, "metadata": {"n": "N"}}).replace('"N"', number)
     answer = api.generic("POST", "/api/v1/memories", body, content_type="application/json")

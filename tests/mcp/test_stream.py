@@ -68,7 +68,14 @@ def test_a_waiting_tool_says_how_far_it_is(mcp, reflection) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"token": None}, {"accept": "application/json"}, {"accept": "*/*"}, {"wait_seconds": 0}]
+    "given",
+    [
+        {"token": None},
+        {"accept": "application/json"},
+        {"accept": "*/*"},
+        {"wait_seconds": 0},
+        {"accept": f"application/json, {STREAM};q=0"},
+    ],
 )
 def test_who_does_not_ask_for_it_gets_one_answer(mcp, reflection, given) -> None:
     answer = ask(mcp, reflection, **given)

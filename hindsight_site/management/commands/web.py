@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from hindsight_site import databases, lifeline
+from hindsight_site.api.waiting import PLACES
 from hindsight_site.web import Serving, serve
 from memories.checks import refuse_wrong_settings
 
@@ -31,6 +32,8 @@ class Command(BaseCommand):
         refuse_wrong_settings()
         line = lifeline.hold(options["line"])
         databases.release_at_exit()
+
+        PLACES.most = max(options["threads"] // 2, 1)
 
         def begin() -> None:
             lifeline.wait_for_go(line)
