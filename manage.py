@@ -25,8 +25,14 @@ def main() -> None:
     if needs_database(sys.argv[1:]):
         ensure_database()
     from django.core.management import execute_from_command_line
+    from django.db import ProgrammingError
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ProgrammingError:
+        if not is_behind():
+            raise
+        sys.exit("The database lacks tables of this version: run `manage.py migrate` first.")
 
 
 def take_data_dir(arguments: list[str]) -> tuple[str | None, list[str]]:
@@ -58,6 +64,19 @@ def read_settings() -> None:
         sys.exit(f"The data folder cannot be used ({reason}): choose another one with --data-dir.")
     except ImproperlyConfigured as error:
         sys.exit(str(error))
+
+
+def is_behind() -> bool:
+    """Whether the database lacks migrations, which is then why a statement named something that is not there."""
+    from django.db import DatabaseError, connection
+
+    from hindsight_site.schema_state import unapplied_migrations
+
+    connection.close()  # a transaction may have failed in it
+    try:
+        return bool(unapplied_migrations())
+    except DatabaseError:
+        return False
 
 
 def ensure_database() -> None:

@@ -37,7 +37,7 @@ UNIQUE_WITHOUT_TEAM: dict[tuple[str, tuple[str, ...]], str] = {
 
 
 class NotReady(Exception):
-    """The schema has something that Citus would refuse and this module does not know. One line."""
+    """The schema is not there, or has something that Citus would refuse and this module does not know. One line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class Plan:
 
 def plan(tables: Mapping[str, Table]) -> Plan:
     """Sort the tables. Raises `NotReady`, naming what Citus would refuse."""
+    if not REFERENCE.keys() <= tables.keys():
+        raise NotReady("The database lacks tables of this version: run `manage.py migrate` first.")
     spread = {name for name, table in tables.items() if COLUMN in table.columns and name not in KEPT_WHOLE}
     for name in sorted(spread):
         _check(tables[name], spread)

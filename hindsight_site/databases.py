@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from psycopg import ProgrammingError, conninfo
+from psycopg import conninfo
 
 # These change the schema, so they connect as its owner; everything else as the role that serves.
 OWNERS_COMMANDS = {
@@ -40,11 +40,11 @@ def parameters(
 ) -> dict[str, Any]:
     """Return NAME, USER, PASSWORD, HOST, PORT and OPTIONS for Django.
 
-    `url` is a postgresql:// URI; empty means the embedded server in `data_dir`. Before that server's
-    first start there is no address yet: the parameters then name a database that cannot be reached,
-    so that commands without a database still run. `role` ("owner" or "app") is whom the embedded server
-    knows us as; a `url` says so itself. A statement that takes longer than `statement_timeout_ms` is
-    cancelled (0: none is). Raises ImproperlyConfigured when `url` is none.
+    `url` is a postgresql:// URI that `addresses.check_database` has seen; empty means the embedded server in
+    `data_dir`. Before that server's first start there is no address yet: the parameters then name a database that
+    cannot be reached, so that commands without a database still run. `role` ("owner" or "app") is whom the embedded
+    server knows us as; a `url` says so itself. A statement that takes longer than `statement_timeout_ms` is
+    cancelled (0: none is).
 
     `pooled`: behind a pooler in transaction mode, where each transaction may run on another session. Then nothing
     is said at the connection's start, which such a pooler refuses (`tenancy.enter_team` bounds the statements),
@@ -57,12 +57,7 @@ def parameters(
             url = embedded_db.uri(data_dir, role)
         except embedded_db.EmbeddedDatabaseError:
             url = "postgresql://127.0.0.1:1/embedded-database-not-started"
-    try:
-        parts = {key: value for key, value in conninfo.conninfo_to_dict(url).items() if value is not None}
-    except ProgrammingError as error:
-        raise ImproperlyConfigured(
-            "DATABASE_URL is not an address of the form postgresql://user:password@host/database."
-        ) from error
+    parts = {key: value for key, value in conninfo.conninfo_to_dict(url).items() if value is not None}
     is_bounded = statement_timeout_ms and not pooled
     bounded = {"options": f"-c statement_timeout={statement_timeout_ms}"} if is_bounded else {}
     return {

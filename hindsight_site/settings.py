@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
-from hindsight_site import databases
+from hindsight_site import addresses, databases
 from hindsight_site.metrics.folder import make_folder
 from hindsight_site.secret_key import load_or_create
 from hindsight_site.telemetry import packages
@@ -23,16 +24,26 @@ from hindsight_site.telemetry import packages
 def env_str(name: str, default: str = "") -> str:
     """A setting, or the content of the file that NAME_FILE names: how containers hand over secrets."""
     if path := os.environ.get(f"{name}_FILE", "").strip():
-        return Path(path).read_text(encoding="utf-8").strip() or default
+        try:
+            return Path(path).read_text(encoding="utf-8").strip() or default
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not text"
+            raise ImproperlyConfigured(f"{name}_FILE names a file that cannot be read ({reason}): {path}") from error
     return os.environ.get(name, "").strip() or default
 
 
 def env_int(name: str, default: int) -> int:
-    return int(env_str(name, str(default)))
+    try:
+        return int(env_str(name, str(default)))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is not a whole number: set it to one, as {default}.") from error
 
 
 def env_float(name: str, default: float) -> float:
-    return float(env_str(name, str(default)))
+    try:
+        return float(env_str(name, str(default)))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is not a number: set it to one, as {default:g}.") from error
 
 
 def env_bool(name: str, default: bool) -> bool:
@@ -51,6 +62,7 @@ DATA_DIR = Path(env_str("HINDSIGHT_DATA_DIR", str(BASE_DIR / "var"))).expanduser
 # The address people and agents use; shown on the connect page and in e-mails. https turns on the
 # secure cookies and HSTS.
 SITE_URL = env_str("SITE_URL", "http://127.0.0.1:8000").rstrip("/")
+addresses.check("SITE_URL", SITE_URL, "https://hindsight.example.com")
 SITE_IS_HTTPS = SITE_URL.startswith("https://")
 
 # --- Security --------------------------------------------------------------------------------------
@@ -154,6 +166,8 @@ TEMPLATES = [
 # is an error, never a silent fall back.
 # The role in it should be neither a superuser nor have BYPASSRLS: such a one is not bound by the fence
 # between teams. DATABASE_OWNER_URL, where set, is used for migrations instead.
+for _name in ("DATABASE_URL", "DATABASE_DIRECT_URL", "DATABASE_OWNER_URL", "DATABASE_REPLICA_URL"):
+    addresses.check_database(_name, env_str(_name))
 DATABASE_ROLE = databases.role_of(["test"] if "pytest" in sys.modules else sys.argv[1:])
 APP_DATABASE_URL = env_str("DATABASE_URL")
 # DATABASE_POOLER=transaction: DATABASE_URL is a pooler's (PgBouncer) that lends a session for one transaction. Then
@@ -206,6 +220,7 @@ ACCOUNT_FORMS = {
     "login": "hindsight_site.accounts.forms.LoginForm",
     "signup": "hindsight_site.accounts.forms.SignUpForm",
     "add_email": "hindsight_site.accounts.forms.ChangeEmailForm",
+    "reset_password": "hindsight_site.accounts.forms.ResetPasswordForm",
 }
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -357,6 +372,7 @@ QUOTA_MODEL_TOKENS_A_MONTH = env_int("QUOTA_MODEL_TOKENS_A_MONTH", 20_000_000)
 # --- Embeddings ------------------------------------------------------------------------------------
 EMBEDDING_BACKEND = env_str("EMBEDDING_BACKEND", "local")  # local | openai (any compatible endpoint)
 EMBEDDING_BASE_URL = env_str("EMBEDDING_BASE_URL")
+addresses.check("EMBEDDING_BASE_URL", EMBEDDING_BASE_URL, "https://host/v1")
 EMBEDDING_API_KEY = env_str("EMBEDDING_API_KEY")
 EMBEDDING_MODEL = env_str("EMBEDDING_MODEL", "text-embedding-3-small")
 EMBEDDING_DIMENSIONS = env_int("EMBEDDING_DIMENSIONS", 1536)
@@ -384,6 +400,7 @@ RECALL_REWRITE = env_bool("RECALL_REWRITE", False)
 
 # --- The model that reflects (any OpenAI-compatible endpoint; unset: the rules distiller) ----------
 LLM_BASE_URL = env_str("LLM_BASE_URL")
+addresses.check("LLM_BASE_URL", LLM_BASE_URL, "https://host/v1")
 LLM_API_KEY = env_str("LLM_API_KEY")
 LLM_MODEL = env_str("LLM_MODEL", "gpt-5-mini")
 LLM_MODEL_STRONG = env_str("LLM_MODEL_STRONG", LLM_MODEL)  # for failed and long traces
@@ -408,6 +425,7 @@ WEBHOOK_KEEP_DAYS = env_int("WEBHOOK_KEEP_DAYS", 30)  # of the delivery log
 Q_CLUSTER = {
     "name": "hindsight",
     "orm": "default",
+    "broker_class": "hindsight_site.broker.InOrder",
     "cache": "process",  # its statistics; ours are in our rows
     "workers": env_int("WORKERS", 2),
     "queue_limit": 2,  # time in the in-memory queue counts against `retry`
@@ -443,6 +461,7 @@ if COUNT_REQUESTS and sys.argv[1:2] == ["web"]:
 # --- Traces and error reports: nothing is sent until one of these is set ------------------------------
 # An OpenTelemetry collector, as http://collector:4318. Its packages read the other OTEL_ variables themselves.
 OTEL_EXPORTER_OTLP_ENDPOINT = env_str("OTEL_EXPORTER_OTLP_ENDPOINT")
+addresses.check("OTEL_EXPORTER_OTLP_ENDPOINT", OTEL_EXPORTER_OTLP_ENDPOINT, "http://collector:4318")
 OTEL_SERVICE_NAME = env_str("OTEL_SERVICE_NAME", "hindsight")
 if OTEL_EXPORTER_OTLP_ENDPOINT:
     packages.need(
@@ -453,6 +472,7 @@ if OTEL_EXPORTER_OTLP_ENDPOINT:
     MIDDLEWARE.insert(1, "hindsight_site.telemetry.tracing.trace_requests")
 # Where what is logged as an error goes to, without a word of any memory, trace or request in it.
 SENTRY_DSN = env_str("SENTRY_DSN")
+addresses.check_dsn("SENTRY_DSN", SENTRY_DSN)
 SENTRY_ENVIRONMENT = env_str("SENTRY_ENVIRONMENT")
 if SENTRY_DSN:
     packages.need("SENTRY_DSN", "sentry_sdk", "sentry-sdk")

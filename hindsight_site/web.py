@@ -13,6 +13,7 @@ from django.db import connections
 from django.urls import get_resolver
 from gunicorn.app.base import BaseApplication
 
+from hindsight_site import sharing
 from hindsight_site.web_worker import Worker
 
 
@@ -46,6 +47,7 @@ class Site(BaseApplication):
         _ = get_resolver().url_patterns  # imports every view, which the first request would wait for
         self.begin()
         connections.close_all()  # a connection must not be shared by forks
+        sharing.share()
         return application
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.management.base import CommandError
+
+from hindsight_site import addresses
 
 
 @register
@@ -42,9 +43,10 @@ def _address(name: str) -> list[CheckMessage]:
     if name != "chroma" and _is_in_process(name, url):
         hint = "For tests and trials. Set it to http://… or https://… of a server that all processes share."
         found.append(Warning("VECTOR_INDEX_URL is seen by one process only.", hint=hint, id="memories.W001"))
-    elif urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
+    elif wrong := addresses.flaw(url):
         hint = "Set it to http://host:port, or https://host:port for TLS."
-        found.append(Error(f"VECTOR_INDEX={name} needs VECTOR_INDEX_URL.", hint=hint, id="memories.E003"))
+        told = f"VECTOR_INDEX_URL is no address: {wrong}." if url else f"VECTOR_INDEX={name} needs VECTOR_INDEX_URL."
+        found.append(Error(told, hint=hint, id="memories.E003"))
     if ca_file and not Path(ca_file).is_file():
         hint = "Name a PEM file, or unset it."
         found.append(Error("VECTOR_INDEX_CA_FILE is no file.", hint=hint, id="memories.E004"))

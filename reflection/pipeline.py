@@ -57,7 +57,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a reflection looks at, read in one short transaction."""
+    """What a reflection looks at, read in short transactions."""
 
     trace: Trace
     prepared: Prepared  # without what we handed out ourselves: that is not to be learnt twice
@@ -107,15 +107,18 @@ def reflect(team: Team, reflection_id: uuid.UUID) -> str:
 def _read(claim: Claim, run: Reflection) -> Material:
     with team_transaction(claim.team):
         trace = Trace.objects.of(claim.team).select_related("agent", "token").get(reflections=claim.row_id)
+        form = trace_form(trace)
         given = _handed_out(claim.team, trace)
-        prepared = prepare.prepare(trace_form(trace), given.texts, given.recall_ids)
         written = ReflectionResult.objects.of(claim.team).filter(
             reflection__trace=trace, memory__kind=Kind.EXPERIENCE, effect=ReflectionResult.Effect.CREATED
         )
+        lessons_before = written.count()
         endpoint = model_choice.endpoint_of(claim.team)
         by_rules = model_choice.must_do_without(claim.team, endpoint)
-        known = _known(claim.team, run.scope_id, trace) if endpoint is not None and not by_rules else ()
-        return Material(trace, prepared, known, written.count(), endpoint, by_rules)
+    # Both may take seconds, so that no transaction is open meanwhile: a long trace, an embedding endpoint.
+    prepared = prepare.prepare(form, given.texts, given.recall_ids)
+    known = _known(claim.team, run.scope_id, trace) if endpoint is not None and not by_rules else ()
+    return Material(trace, prepared, known, lessons_before, endpoint, by_rules)
 
 
 def _distil(claim: Claim, material: Material) -> Distilled:
@@ -139,8 +142,9 @@ def _handed_out(team: Team, trace: Trace) -> HandedOut:
 def _known(team: Team, scope_id: uuid.UUID, trace: Trace) -> tuple[Known, ...]:
     """The live memories nearest to the task: a model is told, so that it does not repeat them."""
     query = indexing.embed_query(trace.task)
-    nearest = indexing.nearest(team, [scope_id], query, limit=5)
-    found = Memory.objects.of(team).in_bulk([hit.memory_id for hit in nearest])
+    with team_transaction(team):
+        nearest = indexing.nearest(team, [scope_id], query, limit=5)
+        found = Memory.objects.of(team).in_bulk([hit.memory_id for hit in nearest])
     return tuple(Known(memory.pk, memory.content) for memory in found.values() if memory.status in LIVE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Min, Q
@@ -111,6 +112,6 @@ def batch(team: Team, agent: Agent | None, now: datetime | None = None) -> Batch
 
 def _begun_at(team: Team, agent: Agent | None, now: datetime) -> datetime | None:
     with connection.cursor() as cursor:
-        asked = {"team": team.pk, "since": now - LOOKED_BACK, "agent": agent.pk if agent else None}
+        asked: dict[str, Any] = {"team": team.pk, "since": now - LOOKED_BACK, "agent": agent.pk if agent else None}
         cursor.execute(BEGUN, asked)
         return cursor.fetchone()[0]

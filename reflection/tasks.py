@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.conf import settings
 from django.utils import timezone
@@ -69,7 +69,7 @@ def sweep_jobs() -> str:
         with team_transaction(team):
             jobs_woken, jobs_buried = sweeping.sweep(team)
             woken, buried = woken + jobs_woken, buried + jobs_buried + _bury(team)
-            for reflection in _lost(team, oldest):
+            for reflection in leases.lost(Reflection.objects.of(team), WAKE_UP_LOST_AFTER, oldest)[:200]:
                 enqueue(REFLECT, team.pk, reflection.pk)
                 woken += 1
             for name, model in (("reflections", Reflection), ("jobs", Job)):
@@ -78,15 +78,6 @@ def sweep_jobs() -> str:
     if woken or buried:
         logger.info("swept jobs", extra={"woken": woken, "buried": buried})
     return f"{woken} woken, {buried} buried"
-
-
-def _lost(team: Team, oldest: datetime | None) -> list[Reflection]:
-    """Those whose wake-up is in no queue: while older tasks wait there, a run that was due later has its own behind
-    them, and another one would only make the queue longer."""
-    rows = leases.lost(Reflection.objects.of(team), WAKE_UP_LOST_AFTER)
-    if oldest is not None:
-        rows = rows.exclude(status=ReflectionStatus.QUEUED, run_after__gte=oldest)
-    return list(rows[:200])
 
 
 def _stuck(team: Team, name: str, model: type[Reflection] | type[Job]) -> int:

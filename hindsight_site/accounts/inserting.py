@@ -33,7 +33,7 @@ def insert(rows: Sequence[Model]) -> None:
 @cache
 def _statement(model: type[Model]) -> tuple[list[tuple[Field, str]], str]:
     table = connection.ops.quote_name(model._meta.db_table)
-    columns = [(field, field.column) for field in model._meta.concrete_fields]
+    columns = [(field, field.column) for field in model._meta.concrete_fields if field.column]
     names = ", ".join(connection.ops.quote_name(column) for _, column in columns)
     given = f"json_populate_recordset(NULL::{table}, %s::json)"
     return columns, f"INSERT INTO {table} ({names}) SELECT {names} FROM {given}"  # noqa: S608 - names

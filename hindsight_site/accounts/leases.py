@@ -103,10 +103,14 @@ def kept(claim: Claim) -> Iterator[None]:
         thread.join()
 
 
-def lost(rows: QuerySet[Any], wake_up_lost_after: timedelta) -> QuerySet[Any]:
-    """Those of `rows` whose wake-up or worker was lost."""
+def lost(rows: QuerySet[Any], wake_up_lost_after: timedelta, oldest: datetime | None = None) -> QuerySet[Any]:
+    """Those of `rows` whose wake-up or worker was lost.
+
+    `oldest`: since when the oldest task waits in the queue; None: none does. What was due later has its wake-up
+    behind that one, and another would only make the queue longer. But one of a clock that was ahead is seen by nobody.
+    """
     now = timezone.now()
-    due_long_since = Q(run_after__lt=now, created_at__lt=now - wake_up_lost_after)
+    due_long_since = Q(run_after__lt=min(now, oldest or now), created_at__lt=now - wake_up_lost_after)
     waiting = Q(status=QUEUED) & (due_long_since | _from_ahead("created_at", now))
     return rows.filter(waiting | _abandoned(now)).order_by("run_after")
 

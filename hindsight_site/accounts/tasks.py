@@ -7,6 +7,7 @@ import uuid
 from hindsight_site.accounts import deletion, kept_answers, limits
 from hindsight_site.accounts.models import Team
 from hindsight_site.accounts.webhooks import delivering
+from hindsight_site.queue import oldest_waiting
 
 
 def delete_team(team_id: str, deletion_id: str) -> str:
@@ -34,7 +35,8 @@ def deliver_webhook(team_id: str, delivery_id: str) -> str:
 
 def sweep_webhooks() -> str:
     """Wake workers for messages that are due again or were lost, and purge the delivery log."""
-    return f"{sum(delivering.sweep(team) for team in Team.objects.filter(suspended_at=None))} woken"
+    oldest = oldest_waiting()
+    return f"{sum(delivering.sweep(team, oldest) for team in Team.objects.filter(suspended_at=None))} woken"
 
 
 def tidy_buckets() -> str:

@@ -34,6 +34,7 @@ from hindsight_site.middleware import current_request_id, current_team_id
 _PROPAGATOR = TraceContextTextMapPropagator()
 _STATEMENT = re.compile(r"\s*(?:WITH\b.*?\b)?(SELECT|INSERT|UPDATE|DELETE)\b", re.IGNORECASE | re.DOTALL)
 _TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE)\s+"?([a-z_]+)"?', re.IGNORECASE)
+LAST_SENDING = 2.0  # seconds
 _making = threading.Lock()
 _providers: dict[int, TracerProvider] = {}  # by process id: each fork sends for itself
 
@@ -117,9 +118,15 @@ def trace_tasks() -> None:
 
 
 def stop() -> None:
-    """Send what this process still has, and end what it sends by. The next span would begin anew."""
+    """Send what this process still has, and end what it sends by. The next span would begin anew.
+
+    A collector that is away does not keep a process from ending: what it has not taken after `LAST_SENDING` is lost.
+    """
     if provider := _providers.pop(os.getpid(), None):
-        provider.shutdown()
+        # The SDK waits for up to 30 s, and offers no way to say less; what it sends by dies with the process.
+        last = threading.Thread(target=provider.shutdown, name="last-spans", daemon=True)
+        last.start()
+        last.join(LAST_SENDING)
 
 
 @contextmanager

@@ -60,8 +60,10 @@ def split(*, team: Team, by: Actor, memory: Memory, merge: uuid.UUID | None = No
 
 def _hand_over_origin(team: Team, by: Actor, merge: Merge, memory: Memory, new: Memory) -> None:
     """What was promoted into `memory` is a copy of its own now: forgetting the origin must reach that."""
+    if merge.origin_id is None:
+        return
     origin = Memory.objects.of(team).filter(pk=merge.origin_id).exclude(status=Status.FORGOTTEN).first()
-    if merge.origin_id is None or origin is None:
+    if origin is None:
         return
     if not Merge.objects.of(team).filter(memory=memory, origin_id=origin.pk).exists():
         edges = Relation.objects.of(team).filter(source=memory, target=origin, kind=RelationKind.DISTILLED_FROM)

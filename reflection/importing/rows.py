@@ -19,7 +19,7 @@ from reflection.exporting.tables import exported_fields, id_fields, person_field
 from reflection.importing.ids import Mapped
 from reflection.importing.taming import Refused
 
-EMPTY = ("", [], {})
+EMPTY: tuple[Any, ...] = ("", [], {})
 
 
 def row_of(model: type[models.Model], told: dict[str, Any], team: Team, ids: Mapped, people: dict[str, User]) -> Any:

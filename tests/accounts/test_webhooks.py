@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from django.db import transaction
 from django.utils import timezone
+from django_q.models import OrmQ
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -208,6 +209,16 @@ def test_a_dead_worker_and_a_lost_wake_up_are_made_good(team_api, team, receiver
     assert tasks.deliver_webhook(str(team.pk), str(row.pk)) == "delivered"
     assert tasks.deliver_webhook(str(team.pk), str(row.pk)) == "", "once"
     assert len(receiver.messages) == 1
+
+
+def test_a_long_queue_is_not_made_longer(team_api, team, receiver) -> None:
+    """While older tasks wait, a message has its wake-up behind them; a second one would only be in the way."""
+    hook(team_api, receiver.url)
+    emit(team, FINISHED, {"job": "x"})
+    past = timezone.now() - timedelta(minutes=2)
+    WebhookDelivery.objects.of(team).update(created_at=past, run_after=past)
+    OrmQ.objects.update(lock=past - timedelta(seconds=1))
+    assert tasks.sweep_webhooks() == "0 woken"
 
 
 def test_the_log_is_kept_for_a_month(team_api, team, receiver) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from hindsight_site.accounts.tenancy import team_transaction
 from memories.models import Evidence, Memory
 from reflection import ending, lease, pipeline, tasks
 from reflection.drafts import StepDraft
@@ -80,10 +83,12 @@ def test_a_slow_worker_cannot_write_over_its_successor(queued) -> None:
         lease.held(slow)
 
 
-def test_nobody_waits_for_what_a_clock_that_was_ahead_has_written(queued) -> None:
+def test_nobody_waits_for_what_a_clock_that_was_ahead_has_written(queued, settings) -> None:
     ahead = timezone.now() + timedelta(hours=2)
     Reflection.objects.filter(pk=queued.pk).update(created_at=ahead, run_after=ahead)
     OrmQ.objects.update(lock=ahead)
+    # As the other sweeps of the same minute, which nobody has taken yet.
+    OrmQ.objects.create(key=settings.Q_CLUSTER["name"], payload="", lock=timezone.now())
     assert tasks.sweep_jobs() == "1 woken, 0 buried"
     first = lease.claim(queued.team, queued.pk)
     assert first is not None
@@ -129,6 +134,29 @@ def test_a_model_distils(queued, settings, model_server) -> None:
     memory = Memory.objects.of(queued.team).first()
     assert memory.prompt_version == done.prompt_version != ""
     assert memory.trust == "agent"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_it_computes(agent, settings, model_server, monkeypatch) -> None:
+    use_model(settings, model_server)
+    with team_transaction(agent.team):
+        _, reflection = factories.trace(agent)
+    found: dict[str, bool] = {}
+
+    def watch(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def watched(*given: Any, **named: Any) -> Any:
+            found.setdefault(name, connection.in_atomic_block)
+            return real(*given, **named)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(pipeline.prepare, "prepare")
+    watch(pipeline.indexing, "embed_query")
+    watch(pipeline.distill, "distil")
+    assert pipeline.reflect(agent.team, reflection.pk) == "stored"
+    assert found == {"prepare": False, "embed_query": False, "distil": False}
 
 
 def test_a_failing_model_leaves_the_trace_and_a_retryable_job(queued, settings) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -146,6 +148,31 @@ def test_a_task_of_the_queue_is_a_span(api: ApiClient, collector: Endpoint) -> N
     task = next(span for span in spans(collector) if span.name == "reflection.tasks.reflect")
     assert attributes(task)["hindsight.team_id"] == str(api.team.pk)
     assert b"invoices" not in b"".join(body for _, body in collector.bodies)
+
+
+_SPANS_FOR = """
+import sys, time
+from hindsight_site.telemetry import tracing
+with tracing._tracer().start_as_current_span("a span"):
+    pass
+sys.stdout.write(str(time.monotonic()))
+sys.stdout.flush()
+"""
+
+
+def test_a_collector_that_never_answers_does_not_keep_a_process_from_ending(tmp_path: Path) -> None:
+    tracing = pytest.importorskip("hindsight_site.telemetry.tracing", reason="the extra `otel` is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # takes connections, and says nothing
+        environment = {
+            **os.environ,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{deaf.getsockname()[1]}",
+            "DATABASE_URL": "postgresql://127.0.0.1:1/none",
+        }
+        done = subprocess.run(
+            [sys.executable, "manage.py", "shell", "--no-imports", "-c", _SPANS_FOR, "--data-dir", str(tmp_path)],
+            cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert time.monotonic() - float(done.stdout) < tracing.LAST_SENDING + 3
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.utils import timezone
@@ -112,8 +112,11 @@ def _end(claim: Claim, state: DeliveryStatus, *, status: int | None = None, erro
     return state if ended else ""
 
 
-def sweep(team: Team) -> int:
-    """Wake workers for what is due or was lost, bury what died at every attempt, purge the log. Returns the woken."""
+def sweep(team: Team, oldest: datetime | None = None) -> int:
+    """Wake workers for what is due or was lost, bury what died at every attempt, purge the log. Returns the woken.
+
+    `oldest`: since when the oldest task waits in the queue (`leases.lost`).
+    """
     with team_transaction(team):
         rows = WebhookDelivery.objects.of(team)
         leases.dead(rows, MOST_ATTEMPTS).update(
@@ -121,7 +124,7 @@ def sweep(team: Team) -> int:
         )
         old = timezone.now() - timedelta(days=settings.WEBHOOK_KEEP_DAYS)
         rows.filter(finished_at__lt=old).delete()
-        due = list(leases.lost(rows, WAKE_UP_LOST_AFTER)[:200])
+        due = list(leases.lost(rows, WAKE_UP_LOST_AFTER, oldest)[:200])
         for delivery in due:
             enqueue(DELIVER, team.pk, delivery.pk)
     return len(due)

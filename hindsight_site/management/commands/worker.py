@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from hindsight_site import databases, lifeline
+from hindsight_site import databases, lifeline, sharing
 from memories.checks import refuse_wrong_settings
 
 
@@ -37,4 +37,5 @@ class Command(BaseCommand):
         warm_up()
         lifeline.wait_for_go(line)
         databases.ensure()
+        sharing.share()
         worker.run(lambda: lifeline.announce(line))

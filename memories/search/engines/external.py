@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -44,7 +45,7 @@ def nearest(
     When the narrowing leaves too few of the engine's, PostgreSQL's own search goes through all, as it would
     without an engine: the filter comes before the limit.
     """
-    asked = {"team_id": team_id, "scope_ids": scope_ids, "embedding": embedding, "model_id": model_id}
+    asked: dict[str, Any] = {"team_id": team_id, "scope_ids": scope_ids, "embedding": embedding, "model_id": model_id}
     call = partial(current().nearest, **asked, statuses=statuses, limit=OVERFETCH * limit)
     proposed = [hit.memory_id for hit in in_time(call, _seconds(deadline))]
     hits = _checked(proposed, team_id, scope_ids, embedding, model_id, statuses, limit, where)
@@ -87,7 +88,7 @@ def _checked(
 
     The memory's own row is behind row-level security; the table of vectors is not.
     """
-    params = {
+    params: dict[str, Any] = {
         "vector": HalfVector(np.asarray(embedding, dtype=np.float32)).to_text(),
         "proposed": list(proposed),
         "team": team_id,
