@@ -122,7 +122,7 @@ def samples(agent: Agent) -> list[dict[str, str]]:
             "label": "Give an MCP client the tools",
             "note": "For clients that start a program, such as desktop assistants. Put a token of this agent in the "
             "place of hs_…; hindsight-mcp comes with `pip install ./hindsight_site/mcp/bridge` from a checkout.",
-            "code": json.dumps(mcp_configuration(), indent=2, ensure_ascii=False),
+            "code": mcp_configuration(),
         },
         {
             "label": "MCP from Python",
@@ -136,14 +136,14 @@ def _sample(name: str, context: dict[str, Any]) -> str:
     return render_to_string(f"accounts/samples/{name}.txt", context).strip()
 
 
-def mcp_configuration() -> dict[str, Any]:
-    """Return the entry for an MCP client's configuration: the bridge speaks stdio to it."""
+def mcp_configuration(token: str = "hs_…") -> str:  # noqa: S107 - stands for one
+    """Return the entry for an MCP client's configuration, in JSON: the bridge speaks stdio to it."""
     bridge = {
         "command": "hindsight-mcp",
         "args": ["--url", settings.SITE_URL],
-        "env": {"HINDSIGHT_TOKEN": "hs_…"},
+        "env": {"HINDSIGHT_TOKEN": token},
     }
-    return {"mcpServers": {"hindsight": bridge}}
+    return json.dumps({"mcpServers": {"hindsight": bridge}}, indent=2, ensure_ascii=False)
 
 
 @never_cache
@@ -165,7 +165,13 @@ def add_token(request: TeamRequest, slug: str) -> HttpResponse:
     except Refused as refusal:
         messages.error(request, refusal.message)
         return redirect("connect_agent", slug=slug)
-    context = {"agent": agent, "token": token, "export": f"export HINDSIGHT_TOKEN={secret}"}
+    context = {
+        "agent": agent,
+        "token": token,
+        "export": f"export HINDSIGHT_TOKEN={secret}",
+        "configuration": mcp_configuration(secret),
+        "first_call": f'curl -sS {settings.SITE_URL}/api/v1/me -H "Authorization: Bearer {secret}"',
+    }
     return render(request, "accounts/token_created.html", context)
 
 

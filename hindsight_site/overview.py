@@ -16,7 +16,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from hindsight_site import plots
-from hindsight_site.accounts.models import Team
+from hindsight_site.accounts import permissions
+from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.counting import counts
 from memories import policies
@@ -59,7 +60,7 @@ def overview(request: TeamRequest) -> HttpResponse:
     days = plots.days_until(timezone.localdate(), DAYS)
     live = live_memories(team)
     runs = reflections(team, since)
-    found = figures(team, since, now)
+    found = figures(team, since, now, request.user if permissions.can(request.membership, permissions.REVIEW) else None)
     context = {
         "days": DAYS,
         "live": live,
@@ -229,14 +230,14 @@ def written(team: Team, since: datetime, days: list[date]) -> dict[str, Any]:
     return {"total": plot.total, "plot": plot}
 
 
-def figures(team: Team, since: datetime, now: datetime) -> dict[str, Any]:
-    """In one query: what waits in the review and among the conflicts, whether there are traces, and the feedback."""
+def figures(team: Team, since: datetime, now: datetime, reviewer: User | None) -> dict[str, Any]:
+    """In one query: what waits in the review (for this reviewer) and among the conflicts, the traces, the feedback."""
     told = Feedback.objects.of(team).filter(created_at__gte=since).order_by()
     parts = JSONObject(**{name: name for name in FEEDBACK})
     row = counts(
         team,
         {"feedback": Subquery(told.values("team_id").annotate(**FEEDBACK).values(parts=parts))},
-        to_judge=review.waiting_items(team, now),
+        to_judge=review.to_judge(team, reviewer, now) if reviewer else review.waiting_items(team, now),
         conflicts=open_edges(team),
         traces=Trace.objects.of(team)[:1],
     )

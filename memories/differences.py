@@ -29,6 +29,21 @@ def changes(
     return found
 
 
+def parts_are_older(now: tuple[str, Mapping[str, Any]], earlier: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+    """Whether a text was changed while the structure beside it stayed: the two may not agree any more.
+
+    Each version is its text and its structure. The lesson follows the text and is not compared.
+    """
+    text, structure = now
+    beside = _without_lesson(structure)
+    texts = {before for before, parts in earlier if _without_lesson(parts) == beside}
+    return bool(beside and texts and text not in texts)
+
+
+def _without_lesson(structure: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in structure.items() if name != "lesson"}
+
+
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in values.items():
         words = f"{prefix}{name}".replace("_", " ")

@@ -262,7 +262,7 @@ def of_memory(memory: Memory) -> str:
 def of_receipt(receipt: Recall, *, then: bool) -> str:
     """The query string that asks what a receipt's recall asked, now or as of `then`; "" when it is not kept.
 
-    The receipt has the query masked, and not the environment.
+    The receipt has query and environment masked; what has no place on a line of the form is left out.
     """
     if not receipt.query:
         return ""
@@ -277,6 +277,7 @@ def of_receipt(receipt: Recall, *, then: bool) -> str:
     given = {
         "k": _unusual(options.get("top_k"), TOP_K), "budget": _unusual(options.get("token_budget"), TOKEN_BUDGET),
         "tags": ", ".join(options.get("tags") or []),
+        "environment": _lines(options.get("environment") or {}),
         "min_relevance": options.get("min_relevance"), "session": receipt.session_id,
         "archived": "on" if options.get("include_archived") else "",
         "as_of": local_moment(receipt.created_at) if then else "",
@@ -285,6 +286,13 @@ def of_receipt(receipt: Recall, *, then: bool) -> str:
         if value not in (None, ""):
             asked[name] = str(value)
     return asked.urlencode()
+
+
+def _lines(environment: dict[str, Any]) -> str:
+    """An environment as the form takes it: a name and a value on each line."""
+    pairs = [(name, value) for name, value in environment.items() if isinstance(value, str | int | float)]
+    lines = [(f"{name} = {value}", (name, str(value))) for name, value in pairs]
+    return "\n".join(line for line, pair in lines if (found := _PAIR.fullmatch(line)) and found.groups() == pair)
 
 
 def _unusual(value: int | None, usual: int) -> int | None:

@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import and_
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -18,6 +20,8 @@ from memories.enums import RelationKind, Status, Tier
 from memories.gating import gates_of
 from memories.models import Evidence, Memory
 from memories.policies import LIVE
+
+MOST_WORDS = 12  # of a search; what is typed after them narrows no further
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,13 @@ def narrow(memories: QuerySet[Memory], filters: Filters) -> QuerySet[Memory]:
     if filters.tag:
         memories = memories.filter(tags__contains=[filters.tag])
     if filters.text:
-        memories = memories.filter(content__icontains=filters.text)
+        memories = memories.filter(has_words("content", filters.text))
     return memories
+
+
+def has_words(column: str, text: str) -> Q:
+    """Every word of `text` stands somewhere in a column, in any order and whatever its case."""
+    return reduce(and_, (Q(**{f"{column}__icontains": word}) for word in text.split()[:MOST_WORDS]), Q())
 
 
 def contested(team: Team, memory_ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:

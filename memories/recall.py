@@ -16,7 +16,7 @@ from django.utils import timezone
 from hindsight_site.accounts import replica
 from hindsight_site.accounts.models import Agent, ApiToken, Team
 from hindsight_site.refusals import FieldError, Invalid
-from memories import packing, queries, ranking, receipts, retrieval, team_policy
+from memories import contents, packing, queries, ranking, receipts, retrieval, team_policy
 from memories.advice import is_warning
 from memories.enums import Kind, ScopeKind
 from memories.models import Scope
@@ -175,6 +175,7 @@ def _check(question: Question) -> None:
     if len(question.query) > settings.MAX_QUERY_CHARS:
         message = f"is over the limit of {settings.MAX_QUERY_CHARS:,} characters."
         raise Invalid(f"query {message}", errors=(FieldError("query", message),))
+    contents.check_json_size("environment", question.environment)  # the receipt keeps it
 
 
 def _rank(

@@ -11,11 +11,13 @@ from django.db.models import Q, QuerySet
 
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.refusals import NotFound
-from memories import contents, packing, queries, receipts
+from memories import contents, explaining, packing, queries, receipts
+from memories.advice import is_warning
 from memories.enums import Status
-from memories.models import Feedback, Memory, Recall, RecallHit, Revision
+from memories.models import Evidence, Feedback, Memory, Recall, RecallHit, Revision
 
 MOST_HANDED_OUT = 500  # newest hits that are looked at for echoes
+WEIGHED = {"vector", "keyword", "context", "session", "time", "exact"}  # the parts that make a hit relevant
 UNTOLD_BUDGET = 800  # tokens: the default, for receipts from before it was kept
 
 
@@ -24,6 +26,7 @@ class ReceiptFilters:
     """What a list of receipts may be narrowed by; `created_after` is included, `created_before` is not."""
 
     memory: uuid.UUID | None = None
+    words: str = ""  # all of them in the question, or in what a memory that was handed out says or said
     agent: str = ""  # a slug
     status: str = ""  # enums.RecallStatus
     created_after: datetime | None = None
@@ -49,9 +52,14 @@ class Served:
         return self.hit.revision == self.memory.revision and self.memory.status != Status.FORGOTTEN
 
     @property
-    def parts(self) -> list[tuple[str, float]]:
-        """What the score was made of, by name."""
-        return sorted(self.hit.parts.items())
+    def why(self) -> list[explaining.Part]:
+        """What made it relevant, in words; empty where the receipt does not hold all of it."""
+        return explaining.evidence(self.hit.parts) if self.hit.parts.keys() >= WEIGHED else []
+
+    @property
+    def factors(self) -> list[tuple[str, float]]:
+        """What else its score was made of, by name."""
+        return sorted((name, value) for name, value in self.hit.parts.items() if name not in WEIGHED or not self.why)
 
     @property
     def snippet(self) -> str | None:
@@ -104,6 +112,12 @@ def narrow(recalls: QuerySet[Recall], team: Team, filters: ReceiptFilters) -> Qu
     if filters.memory is not None:
         hits = RecallHit.objects.of(team).filter(memory=filters.memory)
         recalls = recalls.filter(pk__in=hits.values("recall_id"))
+    if filters.words:
+        asked, told = queries.has_words("query", filters.words), queries.has_words("content", filters.words)
+        said = Q(memory__in=Memory.objects.of(team).filter(told).values("pk"))
+        said |= Q(memory__in=Revision.objects.of(team).filter(told).values("memory_id"))
+        hits = RecallHit.objects.of(team).filter(said)
+        recalls = recalls.filter(asked | Q(pk__in=hits.values("recall_id")))
     return recalls
 
 
@@ -126,6 +140,22 @@ def served(recall: Recall, agent: Agent | None) -> list[Served]:
         )
         for hit in hits
     ]
+
+
+def first_texts(team: Team, hits: Sequence[RecallHit]) -> dict[uuid.UUID, str]:
+    """By recall, the text of its best hit as it was handed out; left out where it is no longer kept."""
+    best = [hit for hit in hits if hit.rank == 1]
+    earlier = _earlier(team, [hit for hit in best if hit.revision != hit.memory.revision])
+    return {hit.recall_id: text for hit in best if (text := _text(hit, earlier))}
+
+
+def quotes_behind(team: Team, handed_out: Sequence[Served]) -> dict[uuid.UUID, list[Evidence]]:
+    """By memory, the quotes that it rests on or that stood under an earlier text of it, in order of their steps."""
+    rows = Evidence.objects.of(team).filter(memory__in=[one.hit.memory_id for one in handed_out]).exclude(quote="")
+    found: dict[uuid.UUID, list[Evidence]] = {}
+    for row in rows.order_by("trace_id", "step_sequence", "start"):
+        found.setdefault(row.memory_id, []).append(row)
+    return found
 
 
 def handed_out(
@@ -169,9 +199,9 @@ def _text(hit: RecallHit, earlier: dict[tuple[uuid.UUID, int], str]) -> str | No
 def context_of(recall: Recall, handed_out: Sequence[Served]) -> Context:
     """Put the context together again from the revisions that were served."""
     lines = [
-        packing.Line(one.snippet, one.memory.kind, one.memory.scope.slug, one.hit.contested)
+        packing.Line(one.snippet, one.memory.kind, one.memory.scope.slug, one.hit.contested, is_warning(one.content))
         for one in handed_out
-        if one.snippet is not None
+        if one.snippet is not None and one.content is not None
     ]
     if len(lines) < len(handed_out):
         return Context(None, exact=False)

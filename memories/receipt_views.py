@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from datetime import timedelta
 
 from django.http import HttpResponse, QueryDict
@@ -18,7 +19,7 @@ from memories.enums import RecallStatus
 from memories.models import RecallHit
 from memories.receipt_queries import ReceiptFilters
 
-NAMES = ("agent", "status", "memory", "since", "until")
+NAMES = ("q", "agent", "status", "memory", "since", "until")
 
 
 @require_safe
@@ -28,13 +29,12 @@ def recall_list(request: TeamRequest) -> HttpResponse:
     chosen = chosen_of(request.GET)
     found = receipt_queries.narrow(receipt_queries.visible(request.team, None), request.team, filters_of(chosen))
     page = cursors.newest_first(found, request.GET)
-    hits = RecallHit.objects.of(request.team).filter(recall__in=[recall.pk for recall in page.rows])
-    handed_out: dict[uuid.UUID, list[RecallHit]] = {}
-    for hit in hits.select_related("memory").order_by("rank"):
-        handed_out.setdefault(hit.recall_id, []).append(hit)
+    found_hits = RecallHit.objects.of(request.team).filter(recall__in=[recall.pk for recall in page.rows])
+    hits = list(found_hits.select_related("memory"))
+    counts, texts = Counter(hit.recall_id for hit in hits), receipt_queries.first_texts(request.team, hits)
     context = {
         "page": page,
-        "rows": [(recall, handed_out.get(recall.pk, [])) for recall in page.rows],
+        "rows": [(recall, counts[recall.pk], texts.get(recall.pk)) for recall in page.rows],
         "chosen": chosen,
         "filtered": any(chosen.values()),
         "agents": Agent.objects.of(request.team).order_by("name").values_list("slug", "name")[:500],
@@ -49,13 +49,14 @@ def recall_receipt(request: TeamRequest, recall_id: uuid.UUID) -> HttpResponse:
     """One recall: who asked what where, and the text of each memory at the revision that was served."""
     recall = receipt_queries.get(request.team, None, recall_id)
     handed_out = receipt_queries.served(recall, None)
+    quotes = receipt_queries.quotes_behind(request.team, handed_out)
     context = {
         "recall": recall,
-        "served": handed_out,
+        "served": [(one, quotes.get(one.hit.memory_id, [])) for one in handed_out],
         "context": receipt_queries.context_of(recall, handed_out),
         "again": playground.of_receipt(recall, then=False),
         "again_then": playground.of_receipt(recall, then=True),
-        "asked": sorted((name, value) for name, value in recall.options.items() if value not in (None, [], False)),
+        "asked": sorted((name, value) for name, value in recall.options.items() if value not in (None, [], {}, False)),
     }
     return render(request, "memories/recall.html", context)
 
@@ -70,6 +71,7 @@ def filters_of(chosen: dict[str, str]) -> ReceiptFilters:
     until = beginning_of(chosen["until"])
     return ReceiptFilters(
         memory=_memory(chosen["memory"]),
+        words=chosen["q"],
         agent=chosen["agent"],
         status=chosen["status"],
         created_after=beginning_of(chosen["since"]),

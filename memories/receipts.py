@@ -14,7 +14,7 @@ from django.utils import timezone
 from hindsight_site.accounts.ids import new_id
 from hindsight_site.accounts.models import Agent, ApiToken, Team
 from memories.enums import RecallStatus
-from memories.safety.masking import mask_text
+from memories.safety.masking import MaskState, mask_text, mask_value
 from memories.safety.sessions import stored_session_id
 
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ def write(
     *, team: Team, agent: Agent | None, token: ApiToken | None, question: Question, hits: Sequence[Hit],
     context: str, best_relevance: float, degraded: bool, searched: list[str], took_ms: float,
 ) -> uuid.UUID:  # fmt: skip
-    """Store the receipt (the query masked), count the memories as handed out, and return the receipt's id.
+    """Store the receipt (query and environment masked), count the memories as handed out, and return the receipt's id.
 
     Of `context` a digest is kept: the text is put together again from the revisions, so that forgetting
     a memory takes it out of its receipts too.
     """
-    receipt = new_id()
+    receipt, mask = new_id(), MaskState()
     row: dict[str, Any] = {
         "id": receipt, "team": team.pk, "agent": agent.pk if agent else None, "token": token.pk if token else None,
-        "session": stored_session_id(question.session_id), "query": mask_text(question.query),
-        "options": json.dumps(_options(question)), "scopes": searched, "status": str(status(hits)),
+        "session": stored_session_id(question.session_id), "query": mask_text(question.query, mask),
+        "options": json.dumps(_options(question, mask)), "scopes": searched, "status": str(status(hits)),
         "best": best_relevance, "degraded": degraded, "digest": digest(context), "took": took_ms,
         "now": timezone.now(), "hits": json.dumps([_hit(rank, hit) for rank, hit in enumerate(hits, start=1)]),
         "handed": "{" + ",".join(str(hit.memory) for hit in hits) + "}",
@@ -54,12 +54,13 @@ def digest(context: str) -> str:
     return hashlib.sha256(context.encode()).hexdigest() if context else ""
 
 
-def _options(question: Question) -> dict[str, object]:
+def _options(question: Question, mask: MaskState) -> dict[str, object]:
     return {
         "top_k": question.top_k, "kinds": list(question.kinds), "tiers": list(question.tiers),
         "tags": list(question.tags), "min_relevance": question.min_relevance,
         "include_archived": question.include_archived, "token_budget": question.token_budget,
         "as_of": question.as_of.isoformat() if question.as_of else None,
+        "environment": mask_value(question.environment, mask) if question.environment else {},
     }  # fmt: skip
 
 

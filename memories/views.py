@@ -6,7 +6,8 @@ import uuid
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import JSONObject
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -18,7 +19,18 @@ from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Agent, AuditEvent
 from hindsight_site.accounts.pages import TeamRequest, team_page
 from hindsight_site.refusals import Conflict, Refused
-from memories import actions, differences, judging_queries, playground, policies, queries, reembedding, usage, verbs
+from memories import (
+    actions,
+    blinding,
+    differences,
+    judging_queries,
+    playground,
+    policies,
+    queries,
+    reembedding,
+    usage,
+    verbs,
+)
 from memories.actions.changing import governed
 from memories.confidence import Belief
 from memories.embeddings import get_embedder
@@ -50,9 +62,14 @@ def memory_list(request: TeamRequest) -> HttpResponse:
         needs_review=needs_review or None,
     )
     found = queries.narrow(queries.visible(request.team, None), filters)
+    unjudged: dict[uuid.UUID, str] = {}
     if status == LIVE:
         found = found.filter(status__in=policies.LIVE)
+    else:  # any other choice would tell how one stands that the reader is to judge without knowing
+        unjudged = blinding.unjudged(request.membership, request.user)
+        found = found.exclude(pk__in=list(unjudged))
     context = {
+        "unjudged": len(unjudged),
         "page": cursors.newest_first(found, request.GET),
         "chosen": chosen,
         "status": status,
@@ -72,17 +89,24 @@ def memory_list(request: TeamRequest) -> HttpResponse:
 def memory_detail(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     """One memory: what it says, what it rests on, what it was before, how it was used, who did what."""
     memory = judging_queries.for_page(request.team, memory_id)
+    if address := blinding.unjudged(request.membership, request.user).get(memory.pk):
+        return render(request, "memories/sampled.html", {"memory": memory, "address": address})
     return render(request, "memories/detail.html", memory_context(memory))
 
 
 def memory_context(memory: Memory) -> dict[str, Any]:
     team = memory.team
     relations = relations_of(memory)
+    versions = versions_of(memory)
     return {
         "memory": memory,
         "structure_template": f"memories/structures/{memory.kind}.html",
         "evidence": Evidence.objects.of(team).filter(memory=memory).order_by("created_at", "step_sequence"),
-        "versions": versions_of(memory),
+        "versions": versions,
+        "parts_are_older": differences.parts_are_older(
+            (memory.content, memory.structure),
+            [(version["revision"].content, version["revision"].structure) for version in versions],
+        ),
         "relations": relations,
         "contested": [edge for edge in relations if edge["contested"]],
         "uses": uses_of(memory),
@@ -132,11 +156,11 @@ def relations_of(memory: Memory) -> list[dict[str, Any]]:
 
 def uses_of(memory: Memory) -> list[dict[str, Any]]:
     """Return the latest recalls that handed this memory out, and what became of each."""
-    rows = RecallHit.objects.of(memory.team).filter(memory=memory).select_related("recall__agent", "recall__token")
-    hits = list(rows.order_by("-id")[:SHOWN])
-    feedback = Feedback.objects.of(memory.team).filter(memory=memory, recall__in=[h.recall_id for h in hits])
-    told = {row.recall_id: row for row in feedback}
-    return [{"hit": hit, "recall": hit.recall, "feedback": told.get(hit.recall_id)} for hit in hits]
+    told = Feedback.objects.of(memory.team).filter(memory=memory, recall=OuterRef("recall_id"))
+    feedback = Subquery(told.values(json=JSONObject(adopted="adopted", success="success")))
+    rows = RecallHit.objects.of(memory.team).filter(memory=memory).annotate(feedback=feedback)
+    hits = rows.select_related("recall__agent", "recall__token").order_by("-id")[:SHOWN]
+    return [{"hit": hit, "recall": hit.recall, "feedback": hit.feedback} for hit in hits]
 
 
 @require_POST
@@ -205,8 +229,9 @@ def memory_edit(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
     """Change what a memory says; the version before stays in its history."""
     memory = queries.get(request.team, None, memory_id)
     if request.method == "GET":
-        return render(request, "memories/edit.html", {"memory": memory, "content": memory.content})
+        return render(request, "memories/edit.html", edit_context(memory, memory.content))
     content, revision = request.POST.get("content", "").strip(), request.POST.get("revision", "")
+    before = memory.revision
     try:
         actions.revise(
             team=request.team,
@@ -217,10 +242,20 @@ def memory_edit(request: TeamRequest, memory_id: uuid.UUID) -> HttpResponse:
             expected_revision=int(revision) if revision.isdecimal() and len(revision) < 10 else 0,
         )
     except Refused as refusal:
-        context = {"memory": memory, "content": content, "refusal": refusal}
+        context = edit_context(memory, content) | {"refusal": refusal}
         return render(request, "memories/edit.html", context, status=refusal.status)
-    messages.success(request, "Saved. The earlier version is in the history below.")
+    if memory.revision == before:
+        messages.info(request, "Nothing was changed.")
+    else:
+        back = reverse("memory_rollback", args=[memory_id, before])
+        messages.success(request, "Saved: agents are told this from now on.", extra_tags=back)
     return redirect("memory", memory_id)
+
+
+def edit_context(memory: Memory, content: str) -> dict[str, Any]:
+    """What is edited, and the quotes to edit it by."""
+    quotes = Evidence.objects.of(memory.team).filter(memory=memory, removed_at=None)
+    return {"memory": memory, "content": content, "evidence": quotes.order_by("trace_id", "step_sequence", "start")}
 
 
 @require_POST

@@ -8,7 +8,17 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from hindsight_site.accounts.admin_base import Bounded, ReadOnly
-from reflection.models import Reflection, ReflectionResult, ReviewBatch, ReviewItem, Step, TeamModel, Trace, Verdict
+from reflection.models import (
+    Reflection,
+    ReflectionResult,
+    ReviewBatch,
+    ReviewItem,
+    ReviewMail,
+    Step,
+    TeamModel,
+    Trace,
+    Verdict,
+)
 
 WHEN = admin.DateFieldListFilter  # today, the past 7 days, this month, this year
 
@@ -81,6 +91,15 @@ class VerdictAdmin(ReadOnly):
     list_select_related = ("team", "reviewer")
     search_fields = ("item_id",)
     search_help_text = "The id of an item of a batch"
+
+
+@admin.register(ReviewMail)
+class ReviewMailAdmin(ReadOnly):
+    list_display = ("kind", "about", "team", "user", "status", "attempts", "error", "changed_at")
+    list_filter = ("status", "kind")
+    list_select_related = ("team", "user")
+    search_fields = ("pk", "about")
+    search_help_text = "An id, a week such as 2026-W49, or the id of a verdict"
 
 
 @admin.register(TeamModel)

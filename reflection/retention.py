@@ -1,8 +1,11 @@
-"""Deleting traces and receipts that are older than a team's policy keeps them."""
+"""Deleting what a team's policy does not keep: old traces, receipts, and notes of mails that were sent."""
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 
 from django.db.models import Q
@@ -13,24 +16,40 @@ from hindsight_site.accounts.tenancy import team_transaction
 from memories import receipt_purging, team_policy
 from reflection.actions import delete_trace
 from reflection.models import Trace
+from reflection.review import mail_purging
+
+logger = logging.getLogger(__name__)
 
 BY = audit.system("retention")
 TURN = 60.0  # seconds of an hour for all teams; the next hour goes on
-TRACES, RECEIPTS = 20, 500  # deleted in one transaction
+TRACES, RECEIPTS, MAILS = 20, 500, 500  # deleted in one transaction
 
 
 def purge(now: datetime, *, turn: float = TURN) -> str:
     """Delete what is too old in every team, as far as the time goes. Returns a line that says how much."""
     until = time.monotonic() + turn
-    traces = gone = 0
+    gone: Counter[str] = Counter()
     for team in Team.objects.filter(suspended_at=None).order_by("?"):  # so that no team always comes last
-        with team_transaction(team):
-            keep = team_policy.of(team).keep
-        while keep.traces and time.monotonic() < until and (done := _traces(team, now - keep.traces)):
-            traces += done
-        while keep.receipts and time.monotonic() < until and (done := _receipts(team, now - keep.receipts)):
-            gone += done
-    return f"{traces} traces and {gone} receipts deleted"
+        try:
+            _purge(team, now, until, gone)
+        except Exception:  # one team's trouble must not keep what others want gone
+            logger.exception("what is too old was not deleted", extra={"team": str(team.pk)})
+            gone["failed"] += 1
+    told = f"{gone['traces']} traces, {gone['receipts']} receipts and {gone['mails']} notes of mails deleted"
+    return f"{told}; {gone['failed']} teams failed" if gone["failed"] else told
+
+
+def _purge(team: Team, now: datetime, until: float, gone: Counter[str]) -> None:
+    with team_transaction(team):
+        keep = team_policy.of(team).keep
+    kinds: tuple[tuple[str, Callable[[], int]], ...] = (
+        ("traces", lambda: _traces(team, now - keep.traces) if keep.traces else 0),
+        ("receipts", lambda: _receipts(team, now - keep.receipts) if keep.receipts else 0),
+        ("mails", lambda: _mails(team, now - mail_purging.KEPT)),
+    )
+    for kind, some in kinds:
+        while time.monotonic() < until and (done := some()):
+            gone[kind] += done
 
 
 def _traces(team: Team, before: datetime) -> int:
@@ -46,3 +65,8 @@ def _traces(team: Team, before: datetime) -> int:
 def _receipts(team: Team, before: datetime) -> int:
     with team_transaction(team):
         return receipt_purging.purge(team=team, by=BY, before=before, most=RECEIPTS)
+
+
+def _mails(team: Team, before: datetime) -> int:
+    with team_transaction(team):
+        return mail_purging.purge(team=team, by=BY, before=before, most=MAILS)

@@ -17,6 +17,7 @@ LONG = {
 }  # characters; a longer text is folded, what was said later than what was printed
 LEAD = {True: 500, False: 280}  # what is shown of a folded text
 COLUMNS = 240  # at most so many columns in the strip
+WIDEST = 40  # units of a drawing 1000 wide: a trace of two steps is two bars, not two walls
 FLOOR = 56  # where the strip's columns stand; marks lie beneath
 
 
@@ -108,7 +109,7 @@ def strip(steps: Sequence[tuple[int, str, bool, int]], evidence: set[int]) -> li
         return []
     per_column = math.ceil(len(steps) / COLUMNS)
     groups = [steps[i : i + per_column] for i in range(0, len(steps), per_column)]
-    width = 1000 / len(groups)
+    width = min(1000 / len(groups), WIDEST)
     tallest = math.log1p(max(size for *_, size in steps)) or 1.0
     return [
         _column(i * width, width * 0.8, math.log1p(max(size for *_, size in group)) / tallest, group, evidence)

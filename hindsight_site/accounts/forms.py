@@ -6,6 +6,7 @@ from typing import Any
 
 from allauth.account.forms import AddEmailForm
 from allauth.account.forms import LoginForm as AllauthLoginForm
+from allauth.account.forms import ResetPasswordForm as AllauthResetPasswordForm
 from allauth.account.forms import SignupForm as AllauthSignupForm
 from allauth.account.models import EmailAddress
 from django import forms
@@ -87,6 +88,14 @@ class SignUpForm(AllauthSignupForm):
             invitations.accept(team=found.team, by=person(user), invitation=found.invitation, person=user)
         else:
             people.found_team(by=person(user), owner=user, name=self.cleaned_data["team"])
+
+
+class ResetPasswordForm(AllauthResetPasswordForm):
+    """The address to which the link for a new password is sent."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = "E-mail address"
 
 
 class ChangeEmailForm(AddEmailForm):

@@ -19,6 +19,8 @@ from hindsight_site.accounts.models import Membership, Team, TeamDeletion, User
 from hindsight_site.refusals import Conflict, FieldError, Forbidden, Invalid
 
 MAX_NAME = 120  # characters, of a team
+# What turns the letters of everything after it round, in mails and on pages as well.
+_TURNING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 
 
 def time_zones() -> list[str]:
@@ -37,9 +39,9 @@ def check_time_zone(name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a team without outer blanks. Raises `Invalid` when it is empty or too long."""
-    name = " ".join(name.split())
-    if not name or len(name) > MAX_NAME:
+    """Return the name of a team, on one line and in one direction. Raises `Invalid` when it is too long or unseen."""
+    name = " ".join(name.translate(_TURNING).split())
+    if not any(one.isprintable() for one in name) or len(name) > MAX_NAME:
         message = f"A team's name has 1 to {MAX_NAME} characters."
         raise Invalid(message, errors=(FieldError("name", message),))
     return name
@@ -103,6 +105,16 @@ def change_role(*, team: Team, by: Actor, membership: Membership, role: str, all
     membership.role = role
     membership.save(update_fields=["role"])
     audit.record(team=team, by=by, verb="member.role_changed", on=membership, before=before, detail=detail)
+    return membership
+
+
+@transaction.atomic
+def add(*, team: Team, by: Actor, person: User, role: str) -> Membership:
+    """Put somebody into a team without an invitation, for commands. Raises `Conflict` for a member."""
+    membership, created = Membership.objects.get_or_create(team=team, user=person, defaults={"role": check_role(role)})
+    if not created:
+        raise Conflict(f"{person} is in {team.name} already.", code="member_already")
+    audit.record(team=team, by=by, verb="member.added", on=membership, detail={"user": person.pk, "role": role})
     return membership
 
 

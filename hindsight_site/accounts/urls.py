@@ -103,6 +103,7 @@ own = [
 
 team = [
     path("team/", team_views.people_page, name="team"),
+    path("team/<uuid:team_id>/<slug:page>/", mail_views.follow, name="mail_link"),
     path("team/switch/", views.switch_team, name="switch_team"),
     path("team/new/", team_views.new_team, name="new_team"),
     path("team/leave/", team_views.leave, name="leave_team"),

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.utils import timezone
-
 from hindsight_site.accounts.audit import Actor, system
 from hindsight_site.accounts.models import Agent, Team
 from hindsight_site.accounts.tenancy import team_transaction
-from memories import recall, scopes
 from reflection import actions, pipeline
 from reflection.api.steps import read_steps
 from reflection.drafts import TraceDraft
@@ -21,12 +18,6 @@ from reflection.models import Reflection, ReflectionResult, Trace
 
 BY: Actor = system("demo")
 SESSION = "demo"
-QUESTIONS = (
-    "Export the May invoices of customer Fabrikam as CSV",
-    "Which namespace do I deploy the front end to on staging?",
-    "导入反馈表时文件无法解码怎么办？",
-    "What is the capital of Australia?",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +60,3 @@ def _look(team: Team, trace: Trace, reflection: Reflection) -> Told:
         reflection.refresh_from_db()
         results = ReflectionResult.objects.of(team).filter(reflection=reflection).select_related("memory")
         return Told(trace, reflection, tuple(results))
-
-
-def ask(team: Team, agent: Agent) -> Iterator[tuple[str, recall.Answer]]:
-    """Ask the demo's questions as the agent would."""
-    for question in QUESTIONS:
-        with team_transaction(team):
-            answer = recall.recall(
-                team=team,
-                agent=agent,
-                scopes=scopes.readable(team, agent),
-                question=recall.Question(query=question, at=timezone.now()),
-            )
-        yield question, answer

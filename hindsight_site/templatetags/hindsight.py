@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django import template
+from django.forms import BoundField
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
@@ -205,6 +206,12 @@ def verb_words(verb: str) -> str:
 def initial(name: Any) -> str:
     """Return the first letter of a name, for a round avatar."""
     return str(name).strip()[:1] or "?"
+
+
+@register.filter
+def without_placeholder(field: BoundField) -> SafeString:
+    """Draw a form field without its placeholder: allauth's repeat the label, which stands above the field."""
+    return field.as_widget(attrs={"placeholder": False})
 
 
 @register.filter

@@ -9,7 +9,7 @@ from typing import Any
 
 from django import template
 from django.db import connection, models
-from django.db.models import Exists, OuterRef, QuerySet, Value
+from django.db.models import Value
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -20,8 +20,7 @@ from hindsight_site.accounts.tenancy import team_transaction
 from memories.actions.settling import open_edges
 from memories.enums import Status
 from memories.models import Memory
-from reflection.enums import BatchStatus, ItemState
-from reflection.models import ReviewItem, Verdict
+from reflection.review.queries import to_judge
 
 register = template.Library()
 MOST = 99  # beyond that the exact number says nothing more
@@ -100,17 +99,9 @@ def waiting_for(team: Team, person: User) -> Counter[str]:
         judging, conflicts, held = (
             rows.order_by().values_list(Value(view, models.CharField()))[: MOST + 1]
             for view, rows in (
-                ("review", _to_judge(team, person)),
+                ("review", to_judge(team, person, timezone.now())),
                 ("conflicts", open_edges(team)),
                 ("quarantine", Memory.objects.of(team).filter(status=Status.QUARANTINED)),
             )
         )
         return Counter(view for (view,) in judging.union(conflicts, held, all=True))
-
-
-def _to_judge(team: Team, person: User) -> QuerySet[ReviewItem]:
-    """What this week's sample still asks of this person."""
-    items = ReviewItem.objects.of(team).filter(state=ItemState.PENDING)
-    items = items.filter(batch__status=BatchStatus.OPEN, batch__closes_at__gt=timezone.now())
-    mine = Verdict.objects.of(team).filter(item=OuterRef("pk"), reviewer=person, undone_at=None)
-    return items.exclude(Exists(mine))

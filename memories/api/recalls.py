@@ -87,7 +87,9 @@ class ServedOut(serializers.Serializer):
 
 
 class RecallReceiptWhole(RecallHead):
-    options = ObjectField(help_text="How it was asked: top_k, kinds, tiers, token_budget and so on.")
+    options = ObjectField(
+        help_text="How it was asked: top_k, kinds, tiers, token_budget, the environment (masked) and so on."
+    )
     hits = ServedOut(many=True)
     context = serializers.CharField(  # type: ignore[assignment] # a field of the answer
         allow_null=True,

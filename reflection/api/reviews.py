@@ -13,7 +13,6 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -21,111 +20,24 @@ from hindsight_site.accounts.authentication import Caller
 from hindsight_site.accounts.enums import TokenScope
 from hindsight_site.accounts.models import User
 from hindsight_site.accounts.permissions import check_whole_team
-from hindsight_site.api.fields import ObjectField, TextField
 from hindsight_site.api.views import TokenView, page, read_input
 from hindsight_site.refusals import Forbidden, NotFound
 from memories import queries as memory_queries
 from memories import scopes
 from memories.api import serializers as forms
 from memories.api.memories import masked_change
-from memories.enums import Kind
 from memories.models import Evidence
-from reflection.enums import BatchStatus, Decision, DemoteReason, ItemState, Stratum
+from reflection.api.review_forms import BatchOut, ItemOut, ItemsIn, SettleIn, ShareOut, VerdictIn
+from reflection.enums import ItemState, Stratum
 from reflection.models import ReviewBatch, ReviewItem, Verdict
-from reflection.review import queries, turns, verdicts
+from reflection.review import queries, settling, turns, verdicts
 from reflection.review.canaries import keep_private
 from reflection.review.queries import Outcomes
 from reflection.review.statistics import Share
-from reflection.review.verdicts import MAX_NOTE_CHARS
 
 REVIEW = TokenScope.REVIEW
 BATCH_FIELDS = ("week", "status", "opens_at", "closes_at", "seed", "population")
 NOBODY = "somebody who left the team"
-
-
-class ShareOut(serializers.Serializer):
-    """A share with its 95 % interval (Wilson), all in 0..1."""
-
-    hits = serializers.IntegerField()
-    n = serializers.IntegerField()
-    share = serializers.FloatField()
-    low = serializers.FloatField()
-    high = serializers.FloatField()
-    is_enough = serializers.BooleanField(help_text="False under 20 judgements: it says too little to be a result.")
-
-
-class BatchOut(serializers.Serializer):
-    id = serializers.UUIDField()
-    week = serializers.CharField(help_text="The ISO week in the team's time zone, such as 2026-W49.")
-    status = serializers.ChoiceField(choices=BatchStatus.choices)
-    opens_at = serializers.DateTimeField()
-    closes_at = serializers.DateTimeField()
-    seed = serializers.CharField(help_text="The draw can be repeated from it.")
-    population = ObjectField(help_text="By stratum: how many could be drawn, and how many were.")
-    pending = serializers.IntegerField()
-    decided = serializers.IntegerField()
-    conflicted = serializers.IntegerField(help_text="Two people differ; a third has to settle it.")
-    resolved = serializers.IntegerField(help_text="They differed, and it was settled.")
-    void = serializers.IntegerField()
-    acceptance = ShareOut(allow_null=True, help_text="Of the random sample; null while nothing is judged.")
-
-
-class JudgedMemoryOut(serializers.Serializer):
-    """What a reviewer is shown: no confidence and no author, so that the judgement is blind."""
-
-    id = serializers.UUIDField()
-    content = serializers.CharField(help_text="Empty when it was forgotten.")
-    kind = serializers.ChoiceField(choices=Kind.choices)
-    structure = ObjectField()
-    scope = serializers.CharField()
-    revision = serializers.IntegerField()
-    created_at = serializers.DateTimeField()
-
-
-class VerdictOut(serializers.Serializer):
-    decision = serializers.ChoiceField(choices=Decision.choices)
-    reason = serializers.ChoiceField(choices=[*DemoteReason.choices, ("", "None given")])
-    note = serializers.CharField()
-    reviewer = serializers.CharField()
-    at = serializers.DateTimeField()
-
-
-class ItemOut(serializers.Serializer):
-    id = serializers.UUIDField()
-    batch = serializers.UUIDField()
-    position = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=ItemState.choices)
-    version = serializers.IntegerField(help_text="Send it with the verdict: a stale one is refused.")
-    memory = JudgedMemoryOut()
-    evidence = forms.EvidenceOut(many=True)
-    stratum = serializers.ChoiceField(
-        choices=Stratum.choices, allow_null=True, help_text="Null until it is decided or the week is over."
-    )
-    inclusion_probability = serializers.FloatField(allow_null=True)
-    verdict = VerdictOut(
-        allow_null=True,
-        help_text="What counts. Null until it is decided or the week is over, and while two people differ.",
-    )
-    opinions = VerdictOut(many=True, help_text="Of everybody who judged it; empty until it is decided.")
-
-
-class ItemsIn(serializers.Serializer):
-    state = serializers.ChoiceField(choices=ItemState.choices, required=False)
-
-
-class VerdictIn(serializers.Serializer):
-    decision = serializers.ChoiceField(choices=Decision.choices)
-    reason = serializers.ChoiceField(
-        choices=DemoteReason.choices, required=False, allow_blank=True, default="", help_text="With a demotion."
-    )
-    note = TextField(required=False, allow_blank=True, default="", max_length=MAX_NOTE_CHARS)
-    content = TextField(required=False, allow_null=True, default=None, help_text="The new text, with an edit.")
-    version = serializers.IntegerField(
-        required=False, min_value=1, max_value=2**31 - 1, help_text="Of the item as it was read; left out: as it is."
-    )
-    memory_revision = serializers.IntegerField(
-        required=False, min_value=1, max_value=2**31 - 1, help_text="Of the memory as it was read; checked when given."
-    )
 
 
 def check_reach(caller: Caller) -> None:
@@ -272,19 +184,23 @@ class VerdictView(TokenView):
         """
         caller = self.caller(request)
         item = find_item(caller, item_id)
-        wanted = masked_change(read_input(VerdictIn, request.data))
-        verdicts.decide(
-            team=caller.team,
-            by=caller.actor,
-            reviewer=reviewer_of(caller),
-            item=item,
-            decision=wanted["decision"],
-            reason=wanted["reason"],
-            note=wanted["note"],
-            content=wanted["content"],
-            version=wanted.get("version", item.version),
-            revision=wanted.get("memory_revision"),
-        )
+        verdicts.decide(**_judgement(caller, item, read_input(VerdictIn, request.data)))
+        return Response(item_bodies(caller, [find_again(caller, item_id)])[0])
+
+
+class SettleView(TokenView):
+    token_scopes = {"POST": REVIEW}
+
+    @extend_schema(operation_id="reviews_settle", request=SettleIn, responses=ItemOut)
+    def post(self, request: Request, item_id: uuid.UUID) -> Response:
+        """End a disagreement: what is decided here counts and is carried out, both opinions are kept beside it.
+
+        A third reviewer may, or somebody who manages the team; also after the week is over. `undo` takes it back
+        while the week lasts. 409 says that it is settled, or that nobody differs.
+        """
+        caller = self.caller(request)
+        item = find_item(caller, item_id)
+        settling.settle(**_judgement(caller, item, read_input(SettleIn, request.data)))
         return Response(item_bodies(caller, [find_again(caller, item_id)])[0])
 
 
@@ -298,6 +214,23 @@ class UndoView(TokenView):
         item = find_item(caller, item_id)
         verdicts.undo(team=caller.team, by=caller.actor, reviewer=reviewer_of(caller), item=item)
         return Response(item_bodies(caller, [find_again(caller, item_id)])[0])
+
+
+def _judgement(caller: Caller, item: ReviewItem, sent: dict[str, Any]) -> dict[str, Any]:
+    """What was sent, as the actions take it."""
+    wanted = masked_change(sent)
+    return {
+        "team": caller.team,
+        "by": caller.actor,
+        "reviewer": reviewer_of(caller),
+        "item": item,
+        "decision": wanted["decision"],
+        "reason": wanted["reason"],
+        "note": wanted["note"],
+        "content": wanted["content"],
+        "version": wanted.get("version", item.version),
+        "revision": wanted.get("memory_revision"),
+    }
 
 
 def find_again(caller: Caller, item_id: uuid.UUID) -> ReviewItem:

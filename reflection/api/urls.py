@@ -22,5 +22,6 @@ urlpatterns = [
     path("reviews/batches", reviews.BatchesView.as_view()),
     path("reviews/batches/<uuid:batch_id>/items", reviews.ItemsView.as_view()),
     path("reviews/items/<uuid:item_id>/verdict", reviews.VerdictView.as_view()),
+    path("reviews/items/<uuid:item_id>/settle", reviews.SettleView.as_view()),
     path("reviews/items/<uuid:item_id>/undo", reviews.UndoView.as_view()),
 ]

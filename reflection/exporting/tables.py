@@ -8,8 +8,10 @@ from typing import Any
 from django.apps import apps
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Q
 
 from hindsight_site.accounts.models import ApiToken, Team, User
+from reflection.enums import BatchStatus, ItemState, Stratum
 
 FORMAT = "hindsight-team"
 VERSION = 1
@@ -60,6 +62,11 @@ NOT_EXPORTED = {
     "memories.MemoryVector": "made anew from the memories",
     "memories.VectorChange": "what the vector index of this site is still to be told",
     "memories.MemoryTerms": "made anew from the memories",
+}
+# What nobody may see before they have judged: a file that holds it would end the blind for whoever reads it.
+BLIND = {
+    "reflection.Verdict": Q(item__state=ItemState.PENDING, item__batch__status=BatchStatus.OPEN),
+    "reflection.ReviewItem": Q(stratum=Stratum.CANARY, state=ItemState.PENDING, batch__status=BatchStatus.OPEN),
 }
 # Only from a file that is vouched for: what happened here cannot be told by anybody else.
 HISTORY = frozenset(

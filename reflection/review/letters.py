@@ -119,7 +119,7 @@ def _letter(
     return Letter(
         subject=subject,
         lines=lines,
-        link=settings.SITE_URL + reverse(page),
+        link=settings.SITE_URL + reverse("mail_link", args=[team.pk, page]),
         link_words=words,
         why=f"Sent to {person.email} because you {role} {team.name} on Hindsight.",
         unsubscribe=mail_choices.link(person, kind),

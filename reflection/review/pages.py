@@ -23,7 +23,7 @@ from memories.models import Memory
 from memories.policies import LIVE
 from reflection.enums import ITEM_DONE, Decision, DemoteReason, ItemState, Stratum
 from reflection.models import Reflection, ReviewBatch, ReviewItem, Trace, Verdict
-from reflection.review import queries, sampling, settling, turns
+from reflection.review import queries, sampling, seconding, settling, turns
 from reflection.review.canaries import keep_private
 from reflection.review.queries import Outcomes
 from reflection.review.settling import can_settle
@@ -52,9 +52,11 @@ def home_context(request: TeamRequest) -> dict[str, Any]:
         "batch": batch,
         "lines": rows,
         "last_week": rows[0] if rows else None,
+        "is_first": not rows,
         "pooled": queries.pooled(lines[:POOLED_WEEKS]),
         "pooled_weeks": min(len(lines), POOLED_WEEKS),
         **_elsewhere(team),
+        "edited": len(seconding.waiting_for_a_second_look(team, request.user)),
         "may_open": permissions.can(request.membership, permissions.MANAGE),
         "may_review": permissions.can(request.membership, permissions.REVIEW),
     }
@@ -99,11 +101,18 @@ def _progress(team: Team, reader: User, batch: ReviewBatch, now: datetime) -> di
         "has_next": standing.next is not None,
         "minutes": minutes_left(queries.pace(team, reader), mine_left),
         "closes": closing(batch, team),
+        "next_draw": _next_draw(batch.closes_at, team),
         "outcomes": queries.outcomes_of(outcomes),
         "people": queries.decided_by_person(standing.verdicts),
         "random": batch.population.get(Stratum.RANDOM, {}),
         "is_open": is_open(batch),
     }
+
+
+def _next_draw(after: datetime, team: Team) -> str:
+    """Say when the first sample after a moment is drawn."""
+    review = team_policy.of(team).review
+    return in_words(opening_after(after, team.time_zone, review.weekday, review.hour), team)
 
 
 def _before_the_draw(team: Team, now: datetime) -> dict[str, Any]:
@@ -113,7 +122,7 @@ def _before_the_draw(team: Team, now: datetime) -> dict[str, Any]:
     return {
         "week": week_title(week.name),
         "sizes": review,
-        "opens": in_words(opening_after(now, team.time_zone, review.weekday, review.hour), team),
+        "opens": _next_draw(now, team),
         "has_memories": has_memories,
         "has_traces": has_memories or Trace.objects.of(team).exists(),
         "last_run": None
@@ -130,7 +139,11 @@ def item_context(request: TeamRequest, item: ReviewItem, ask: str) -> dict[str, 
     obstacle = _obstacle(request, item, place)
     seen = _verdicts(request, item, place, standing)
     settles = item.state == ItemState.CONFLICTED and can_settle(request.membership, seen["opinions"])
-    can_decide = settles or (not obstacle and item.state == ItemState.PENDING and not place.is_judged)
+    may_review = permissions.can(request.membership, permissions.REVIEW)
+    edited = seconding.awaits(request.team, request.user, item) if may_review else None
+    can_decide = (
+        settles or edited is not None or (not obstacle and item.state == ItemState.PENDING and not place.is_judged)
+    )
     return {
         "item": item,
         "batch": item.batch,
@@ -141,6 +154,7 @@ def item_context(request: TeamRequest, item: ReviewItem, ask: str) -> dict[str, 
         # The status of a known answer would give the answer away.
         "hides_status": item.stratum == Stratum.CANARY and not seen["revealed"],
         "settles": settles,
+        "seconds": edited is not None,
         "waits_for_second": place.is_judged and item.state == ItemState.PENDING and is_open(item.batch),
         "obstacle": obstacle,
         "held_by": item.claimed_by if place.held else None,
@@ -173,6 +187,10 @@ def _verdicts(request: TeamRequest, item: ReviewItem, place: turns.Place, batch:
     standing = [] if is_blind else queries.in_weight(here)
     verdict = next(iter(standing), None) if not is_blind else place.mine
     settled = verdict if verdict is not None and verdict.settles else None
+    if item.state == ItemState.CONFLICTED:
+        for one in standing:
+            one.item = item
+        seconding.tell_texts_before(request.team, standing)
     mine = settled if settled is not None and settled.reviewer_id == request.user.pk else place.mine
     return {
         "verdict": verdict,
@@ -245,9 +263,13 @@ def refused_context(
 
 
 def conflicts_context(request: TeamRequest) -> dict[str, Any]:
-    """The disagreements that nobody settled yet, each with both opinions."""
+    """The disagreements that nobody settled yet, each with both opinions, and the edits to look at once more."""
     items = list(settling.disagreements(request.team)[:MOST_DISAGREEMENTS])
     standing = queries.standing_verdicts(request.team, items)
+    for item in items:
+        for one in standing.get(item.pk, []):
+            one.item = item
+    seconding.tell_texts_before(request.team, [one for those in standing.values() for one in those])
     rows = []
     for item in items:
         opinions = [one for one in standing.get(item.pk, []) if one.decision != Decision.CANNOT_TELL]
@@ -261,7 +283,8 @@ def conflicts_context(request: TeamRequest) -> dict[str, Any]:
         )
     batch = queries.current_batch(request.team, timezone.now())
     share = batch.population.get(Stratum.RANDOM, {}).get("for_two", 0) if batch else 0
-    return {"rows": rows, "most": MOST_DISAGREEMENTS, "for_two": share}
+    edited = seconding.waiting_for_a_second_look(request.team, request.user)[:MOST_DISAGREEMENTS]
+    return {"rows": rows, "most": MOST_DISAGREEMENTS, "for_two": share, "edited": edited}
 
 
 def first_verdict(item: ReviewItem) -> Verdict | None:

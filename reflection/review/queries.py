@@ -20,6 +20,7 @@ from reflection.enums import ITEM_DONE, BatchStatus, Decision, ItemState, Stratu
 from reflection.forms import step_text
 from reflection.models import ReviewBatch, ReviewItem, Step, Verdict
 from reflection.review.statistics import PACE_WINDOW, Share, acceptance
+from reflection.review.turns import MOST_SKIPS
 
 ALIKE = 0.6  # cosine from which another memory is worth a look beside this one
 MOST_ALIKE = 3
@@ -139,6 +140,13 @@ def waiting_items(team: Team, now: datetime) -> QuerySet[ReviewItem]:
     """The sampled memories that wait for a decision this week."""
     items = ReviewItem.objects.of(team).filter(batch__status=BatchStatus.OPEN, batch__closes_at__gt=now)
     return items.filter(state=ItemState.PENDING)
+
+
+def to_judge(team: Team, reviewer: User, now: datetime) -> QuerySet[ReviewItem]:
+    """Those that still wait for this reviewer: what they could not tell once comes back to them, twice it does not."""
+    over = ~Q(decision=Decision.CANNOT_TELL) | Q(before__skips__gte=MOST_SKIPS)
+    mine = Verdict.objects.of(team).filter(over, item=OuterRef("pk"), reviewer=reviewer, undone_at=None)
+    return waiting_items(team, now).exclude(Exists(mine))
 
 
 def pace(team: Team, reviewer: User) -> list[datetime]:

@@ -15,6 +15,7 @@ from memories.models import Memory
 from reflection.enums import Decision, ItemState, Stratum
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.carrying import carry_out, invalid, is_carried_out, put_back
+from reflection.review.seconding import said
 from reflection.review.standing import stand
 from reflection.review.verdicts import (
     Judgement,
@@ -25,7 +26,6 @@ from reflection.review.verdicts import (
     move,
     new_verdict,
     opinions_on,
-    said,
     too_late,
 )
 
@@ -62,13 +62,15 @@ def settle(
     """End a disagreement: what is decided here is carried out and counts, both opinions stay as they were given.
 
     It can be settled after its week too, but taken back only while the week lasts. Raises `Conflict` when it
-    is settled already or changed, `Forbidden` for one of the two who does not manage the team.
+    is settled already or changed, or nobody differs, `Forbidden` for one of the two who does not manage the team.
     """
     judgement = Judgement(decision, version, reason, note, content, revision)
     check_form(judgement)
     if decision == Decision.CANNOT_TELL:
         raise invalid("decision", "must be one that ends the disagreement. Leave it to somebody else.")
     check_judgeable(team, reviewer, item)
+    if ReviewItem.objects.of(team).filter(pk=item.pk, state=ItemState.PENDING).exists():
+        raise Conflict("Nobody differs on this one: there is nothing to settle.", code="nothing_to_settle")
     membership = Membership.objects.of(team).filter(user=reviewer).first()
     if membership is None or not can_settle(membership, opinions_on(team, item)):
         raise Forbidden(

@@ -84,7 +84,8 @@ class Turns:
 def turns_of(team: Team, reviewer: User, batch: ReviewBatch, now: datetime | None = None) -> Turns:
     """Return the whole batch in this reviewer's order (two queries, however large the batch)."""
     now = now or timezone.now()
-    items = list(_with_what_bars(team, reviewer, batch))
+    of_batch = ReviewItem.objects.of(team).filter(batch=batch).order_by("position")
+    items = list(with_what_bars(team, reviewer, of_batch))
     for item in items:
         if item.is_gone and item.state in UNDECIDED:
             _void(team, item)
@@ -94,19 +95,14 @@ def turns_of(team: Team, reviewer: User, batch: ReviewBatch, now: datetime | Non
     return Turns(tuple(_arrange(batch.seed, reviewer, items, verdicts, authored, now)), tuple(verdicts))
 
 
-def _with_what_bars(team: Team, reviewer: User, batch: ReviewBatch) -> QuerySet[ReviewItem]:
+def with_what_bars(team: Team, reviewer: User, items: QuerySet[ReviewItem]) -> QuerySet[ReviewItem]:
     """The items, each with whether its memory is gone, and whether the reviewer wrote it or gave its known answer."""
     written = _writings(team, reviewer).filter(object_id=Cast(OuterRef("memory_id"), CharField()))
     judged = Verdict.objects.of(team).filter(reviewer=reviewer, item__memory=OuterRef("memory_id"), undone_at=None)
-    return (
-        ReviewItem.objects.of(team)
-        .filter(batch=batch)
-        .annotate(
-            is_gone=Q(memory__status__in=GONE),
-            is_written_by=Exists(written),
-            is_known_to=Q(stratum=Stratum.CANARY) & Exists(judged.exclude(item__batch=batch)),
-        )
-        .order_by("position")
+    return items.annotate(
+        is_gone=Q(memory__status__in=GONE),
+        is_written_by=Exists(written),
+        is_known_to=Q(stratum=Stratum.CANARY) & Exists(judged.exclude(item__batch=OuterRef("batch"))),
     )
 
 

@@ -24,7 +24,8 @@ from memories.safety.masking import mask_text
 from reflection.enums import BatchStatus, Decision, DemoteReason, ItemState, Stratum
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.carrying import carry_out, invalid, is_carried_out, put_back
-from reflection.review.standing import Said, stand
+from reflection.review.seconding import sayings
+from reflection.review.standing import stand
 from reflection.review.turns import CLAIM, skips, void_gone, written_by
 
 MAX_NOTE_CHARS = 2_000
@@ -211,7 +212,8 @@ def _decide(team: Team, by: Actor, reviewer: User, item: ReviewItem, judgement: 
 def _may_take(fresh: ReviewItem, standing: Verdict | None, judgement: Judgement) -> bool:
     """Whether the item still waits for this reviewer, as they saw it."""
     if judgement.adds:
-        return fresh.state == ItemState.DECIDED and standing is None and fresh.stratum != Stratum.CANARY
+        has_judged = standing is not None and standing.decision != Decision.CANNOT_TELL
+        return fresh.state == ItemState.DECIDED and not has_judged and fresh.stratum != Stratum.CANARY
     if fresh.state != ItemState.PENDING:
         return False
     if standing is not None and standing.decision != Decision.CANNOT_TELL:
@@ -232,7 +234,7 @@ def _judge(team: Team, by: Actor, reviewer: User, item: ReviewItem, memory: Memo
         team, reviewer, item, judgement, memory,
         is_blind=_is_blind(team, reviewer, item, others), before={"revision": memory.revision},
     )  # fmt: skip
-    state, outcome = stand([*map(said, others), said(verdict)], item.quorum)
+    state, outcome = stand(sayings([*others, verdict]), item.quorum)
     is_first = not any(is_carried_out(one) for one in others)
     hides = judgement.decision == Decision.SENSITIVE
     is_known_answer = item.stratum == Stratum.CANARY
@@ -244,16 +246,18 @@ def _judge(team: Team, by: Actor, reviewer: User, item: ReviewItem, memory: Memo
     return verdict
 
 
-def said(verdict: Verdict) -> Said:
-    """What an opinion says, to compare it with another."""
-    return Said(verdict.decision, verdict.content if verdict.decision == Decision.EDIT else "")
-
-
 def _on_these_words(team: Team, opinions: Sequence[Verdict], memory: Memory) -> list[Verdict]:
     """The opinions on what the memory says now; those on earlier words give way and are asked for again."""
     stale = [one.pk for one in opinions if one.memory_revision != memory.revision]
     Verdict.objects.of(team).filter(pk__in=stale).update(undone_at=timezone.now(), content="")
     return [one for one in opinions if one.pk not in stale]
+
+
+def _not_of_those_words(team: Team, opinions: Sequence[Verdict], revision: int) -> list[Verdict]:
+    """The opinions without those on the words that an edit had left: they go with it."""
+    gone = [one.pk for one in opinions if one.memory_revision == revision]
+    Verdict.objects.of(team).filter(pk__in=gone).update(undone_at=timezone.now(), content="")
+    return [one for one in opinions if one.pk not in gone]
 
 
 def _is_blind(team: Team, reviewer: User, item: ReviewItem, others: Sequence[Verdict]) -> bool:
@@ -272,8 +276,10 @@ def _move_back(team: Team, by: Actor, reviewer: User, item: ReviewItem, verdict:
         move(team, item, ItemState.CONFLICTED)
         return
     rest = opinions_on(team, item)
+    if verdict.decision == Decision.EDIT and is_carried_out(verdict):
+        rest = _not_of_those_words(team, rest, verdict.memory_revision)
     effect = next((one for one in rest if is_carried_out(one)), None)
-    state, outcome = stand([said(one) for one in rest], item.quorum)
+    state, outcome = stand(sayings(rest), item.quorum)
     if effect is not None and state != ItemState.PENDING and not is_carried_out(verdict):
         move(team, item, state, outcome)  # the others' decision stands without this one
         return

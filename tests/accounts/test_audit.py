@@ -59,8 +59,8 @@ from reflection.exporting.running import request_export
 from reflection.importing.running import request_import
 from reflection.invariants.checks import CHECKS
 from reflection.invariants.repairs import repair
-from reflection.models import ReviewBatch, ReviewItem, Trace
-from reflection.review import bulk, sampling, settling, turns, verdicts
+from reflection.models import ReviewBatch, ReviewItem, ReviewMail, Trace
+from reflection.review import bulk, mail_purging, sampling, settling, turns, verdicts
 from tests import factories
 from tests.factories import ALL_SCOPES
 
@@ -226,13 +226,21 @@ def undone(c: Cast) -> Any:
     return verdicts.undo(**c.who, reviewer=c.alice, item=ReviewItem.objects.select_related("batch").get(pk=item.pk))
 
 
-# MADE leave no `before`, CHANGED leave both and they differ, GONE leave no `after`.
 def purged(c: Cast) -> int:
     Recall.objects.create(team=c.team, status="no_match", query="what is left of May?")
     return receipt_purging.purge(**c.who, before=timezone.now(), most=10)
 
 
+def mails_purged(c: Cast) -> int:
+    ReviewMail.objects.create(team=c.team, user=c.alice, kind="open", about="2026-W01", status="sent")
+    return mail_purging.purge(**c.who, before=timezone.now(), most=10)
+
+
+# MADE leave no `before`, CHANGED leave both and they differ, GONE leave no `after`.
 MADE: dict[str, Callable[[Cast], Any]] = {
+    "hindsight_site.accounts.people.add": lambda c: people.add(
+        **c.who, person=User.objects.create_user("new@acme.test"), role="reviewer"
+    ),
     "reflection.model_choice.set_model": lambda c: own_model(c),
     f"{HOOKS}.create_webhook": lambda c: webhooks.create_webhook(
         **c.who, url="https://example.org/", events=["job.finished"]
@@ -404,6 +412,7 @@ GONE: dict[str, Callable[[Cast], Any]] = {
     "hindsight_site.accounts.people.leave": lambda c: people.leave(**c.who, membership=c.member()),
     "memories.scopes.delete": lambda c: scopes.delete(**c.who, scope=c.scope()),
     "memories.receipt_purging.purge": lambda c: purged(c),
+    "reflection.review.mail_purging.purge": lambda c: mails_purged(c),
     "reflection.actions.delete_trace": lambda c: reflection.delete_trace(**c.who, trace=c.trace),
 }
 
@@ -470,13 +479,14 @@ def test_nothing_writes_without_saying_who() -> None:
 
 # The verbs of what was made just now, and of what is gone.
 MAKING = {
-    "agent.created", "batch.opened", "client.allowed", "client.connected", "invitation.created", "job.requested",
+    "agent.created", "batch.opened", "client.allowed", "client.connected", "invitation.created", "job.requested", "member.added",
     "memory.promoted", "memory.related", "memory.remembered", "model.set", "recall.feedback", "reflection.requested",
     "scope.created", "scope.granted", "team.created", "token.created", "trace.recorded", "webhook.created",
     "webhook.pinged", "webhook.redelivered",
 }  # fmt: skip
 ENDING = {
-    "member.left", "member.removed", "model.dropped", "recalls.purged", "scope.deleted", "team.deleted",
+    "member.left", "member.removed", "model.dropped", "recalls.purged", "review.mails_purged", "scope.deleted",
+    "team.deleted",
     "trace.deleted", "webhook.deleted",
 }  # fmt: skip
 

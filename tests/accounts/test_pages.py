@@ -195,6 +195,9 @@ def test_the_secret_is_shown_once_and_works(browse, alice, agent):
     secret = re.search(r"hs_[a-z0-9]{8}_[\w-]{43}", answer.content.decode())
     assert secret
     assert "no-store" in answer["Cache-Control"]
+    ready = json.loads(answer.context["configuration"])["mcpServers"]["hindsight"]
+    assert ready["env"] == {"HINDSIGHT_TOKEN": secret[0]}, "nothing is left to fill in"
+    assert f"Authorization: Bearer {secret[0]}" in answer.context["first_call"]
     page = client.get(reverse("connect_agent", args=["coder"])).content.decode()
     assert secret[0] not in page
     assert secret[0][:11] in page

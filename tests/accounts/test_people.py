@@ -219,6 +219,15 @@ def test_a_team_is_renamed_and_moved(browse, team, alice):
     assert verbs(team)[-1] == "team.changed"
 
 
+def test_a_team_s_name_turns_nothing_round(browse, team, alice):
+    name = "\u202eAcme\r\nBcc: x@y.test \u2067West"
+    browse(alice).post(reverse("team_settings"), {"name": name, "time_zone": "UTC"})
+    team.refresh_from_db()
+    assert team.name == "Acme Bcc: x@y.test West"
+    answer = browse(alice).post(reverse("team_settings"), {"name": "\u200b\u202e", "time_zone": "UTC"})
+    assert (answer.status_code, Team.objects.get(pk=team.pk).name) == (422, team.name)  # nothing of it is seen
+
+
 @pytest.mark.parametrize("wrong", [{"name": " "}, {"time_zone": "Mars/Olympus"}, {"name": "x" * 121}])
 def test_bad_settings_are_shown_and_not_saved(browse, team, alice, wrong):
     form = {"name": "Other", "time_zone": "UTC", **wrong}

@@ -194,7 +194,7 @@ def test_a_forgotten_password_is_reset_by_mail_once(alice):
     alice.refresh_from_db()
     assert alice.check_password("another battery staple")
     used = Client().get(link, follow=True).content.decode()
-    assert "new password reset" in used
+    assert "This link no longer works" in used
 
 
 def test_a_reset_does_not_tell_who_has_an_account(alice):

@@ -126,6 +126,7 @@ MEMORY_PAGES = {
     "consolidate": [Page(MANAGE), Page(MANAGE, "post")],
     "unsubscribe": [Page(OPEN)],
     "choose_mails": [Page(PERSON, "post")],
+    "mail_link": [Page(PERSON, ours=True)],
     "playground": [Page(READ), Page(READ, "post")],
     "recalls": [Page(READ)],
     "recall": [Page(READ, ours=True)],
@@ -299,6 +300,9 @@ REFLECTION_CALLS = {
     "reviews/items/<uuid:item_id>/verdict": Call(
         {"POST": REVIEW_TOKEN}, ours=True, team_only=("POST",), body={"decision": "approve"}, person=True
     ),
+    "reviews/items/<uuid:item_id>/settle": Call(
+        {"POST": REVIEW_TOKEN}, ours=True, team_only=("POST",), body={"decision": "approve"}, person=True
+    ),
     "reviews/items/<uuid:item_id>/undo": Call({"POST": REVIEW_TOKEN}, ours=True, team_only=("POST",), person=True),
 }
 CALLS = {**TEAM_CALLS, **JOB_CALLS, **WEBHOOK_CALLS, **MEMORY_CALLS, **REFLECTION_CALLS}
@@ -314,7 +318,8 @@ ADMIN_MODELS = {
         "memory", "scope", "scopegrant", "evidence", "revision", "relation", "recall", "recallhit", "feedback"
     },
     "reflection": {
-        "trace", "step", "reflection", "reflectionresult", "reviewbatch", "reviewitem", "verdict", "teammodel"
+        "trace", "step", "reflection", "reflectionresult", "reviewbatch", "reviewitem", "verdict", "teammodel",
+        "reviewmail",
     },
     "django_q": {"schedule", "success", "failure", "ormq"},
     "account": {"emailaddress"},

@@ -151,6 +151,7 @@ def things(team, alice, carol, agent, api, other_agent) -> dict[str, Any]:
             "invitation_id": invitation.pk,
             "deletion_id": deletion.pk,
             "team_id": team.pk,
+            "page": "review",
             "token": "no-such-link",
             "key": "no-such-key",
             "session_id": "a-session",

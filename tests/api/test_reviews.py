@@ -162,6 +162,79 @@ def test_nothing_of_theirs_to_undo(as_bob, batch) -> None:
     assert (answer.status_code, answer.json()["code"]) == (409, "nothing_to_undo")
 
 
+# --- Settling ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def differing(team: Team, batch: ReviewBatch, alice: User, bob: User) -> ReviewItem:
+    """An item that alice approved and bob demoted."""
+    with team_transaction(team):
+        item = batch.items.select_related("batch").first()
+        batch.items.filter(pk=item.pk).update(quorum=2)
+        for version, (who, decision) in enumerate([(alice, "approve"), (bob, "demote")], start=1):
+            decide(team=team, by=person(who), reviewer=who, item=item, decision=decision, version=version)
+    return item
+
+
+@pytest.fixture
+def as_dora(team: Team) -> ApiClient:
+    """A token that acts for a third person, who reviews too."""
+    return factories.api_client(team, None, ["review"], factories.member(team, "dora@acme.test", "reviewer"))
+
+
+def settle(client: ApiClient, item: ReviewItem, **body: Any) -> Any:
+    return client.post(f"{API}/items/{item.pk}/settle", body)
+
+
+def test_a_third_person_settles_what_two_differ_on(as_dora, batch, differing, team) -> None:
+    (shown,) = items(as_dora, batch, state="conflicted")
+    assert [one["decision"] for one in shown["opinions"]] == ["approve", "demote"]
+    answer = settle(
+        as_dora, differing, decision="demote", reason="wrong", note="Not since May.", version=shown["version"]
+    )
+    assert answer.status_code == 200, answer.content
+    told = answer.json()
+    assert (told["state"], told["verdict"]["decision"], told["verdict"]["reviewer"]) == (
+        "resolved", "demote", "dora@acme.test",
+    )  # fmt: skip
+    assert [one["decision"] for one in told["opinions"]] == ["approve", "demote"], "both are kept"
+    assert status_of(told) == Status.DEMOTED
+    with team_transaction(team):
+        event = AuditEvent.objects.of(team).get(verb="review.settled")
+    assert (event.actor_kind, event.detail["decision"]) == ("token", "demote")
+    assert settle(as_dora, differing, decision="demote").status_code == 200, "the same again is the same"
+    undone = as_dora.post(f"{API}/items/{differing.pk}/undo").json()
+    assert (undone["state"], status_of(undone)) == ("conflicted", Status.ACTIVE)
+
+
+def test_one_of_the_two_does_not_settle_it(as_bob, differing) -> None:
+    answer = settle(as_bob, differing, decision="demote")
+    assert (answer.status_code, answer.json()["code"]) == (403, "one_of_the_two")
+
+
+def test_what_nobody_differs_on_is_not_settled(as_dora, batch) -> None:
+    answer = settle(as_dora, batch.items.first(), decision="approve")
+    assert (answer.status_code, answer.json()["code"]) == (409, "nothing_to_settle")
+
+
+def test_a_stale_version_settles_nothing(as_dora, differing) -> None:
+    answer = settle(as_dora, differing, decision="approve", version=1)
+    assert (answer.status_code, answer.json()["code"]) == (409, "already_decided")
+
+
+@pytest.mark.parametrize("body", [{}, {"decision": "cannot_tell"}, {"decision": "edit"}, {"decision": "perhaps"}])
+def test_a_disagreement_is_not_ended_by_that(as_dora, differing, body) -> None:
+    answer = settle(as_dora, differing, **body)
+    assert answer.status_code == 422, answer.content
+    assert ReviewItem.objects.get(pk=differing.pk).state == "conflicted"
+
+
+def test_settling_takes_a_person_and_not_an_agent(team_api, api, differing) -> None:
+    for client, code in ((team_api, "person_needed"), (api, "team_token_needed")):
+        answer = settle(client, differing, decision="approve")
+        assert (answer.status_code, answer.json()["code"]) == (403, code)
+
+
 # --- Whose verdict it is ----------------------------------------------------------------------------
 
 

@@ -108,7 +108,7 @@ def test_a_question_by_keyboard_without_scripts_leaves_no_receipt(visit, carol, 
 def test_from_a_receipt_and_from_a_memory_it_is_one_click(visit, carol, memories, api: ApiClient) -> None:
     recall_id = api.post("/api/v1/recall", {"query": ASKED, "min_relevance": 0}).json()["recall_id"]
     page = visit(carol, reverse("recall", args=[recall_id]))
-    page.get_by_role("link", name="Try this again in the playground").click()
+    page.get_by_role("link", name="Ask it again now").click()
     expect(page.get_by_role("heading", name="What the agent reads")).to_be_visible()
     expect(page.get_by_label("Question")).to_have_value(ASKED)
     page.goto(reverse("memory", args=[memories[0].pk]))

@@ -147,5 +147,5 @@ def test_receipts_read_well(alice, team, agent, visit, width, scheme) -> None:
         if name == "recalls":
             page.get_by_role("link", name="how do I look for a booking?").click()
             expect(page).to_have_url(re.compile(r"/recalls/[0-9a-f-]+/"))
-    page.get_by_role("link", name="revision 1").first.click()
+    page.get_by_role("link", name="Open the memory").first.click()
     expect(page).to_have_url(re.compile(r"/memories/[0-9a-f-]+/"))

@@ -114,3 +114,26 @@ def test_a_disagreement_is_settled_and_rows_are_demoted_together(differs, alice,
     with team_transaction(differs.team):
         assert ReviewItem.objects.filter(pk__in=chosen, state="pending").count() == 2
         assert ReviewBatch.objects.count() == 1
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("wide", "dark"), ("narrow", "light")])
+def test_an_edit_of_one_person_is_looked_at_once_more(differs, alice, bob, visit, size, scheme) -> None:
+    with team_transaction(differs.team):
+        item = ReviewItem.objects.filter(state="pending", quorum=1).select_related("batch").first()
+        words = {"content": "Nothing of the kind holds any more: ask accounting before you do it."}
+        decide(team=item.team, by=person(bob), reviewer=bob, item=item, decision="edit", version=1, **words)
+    page = visit(alice, "/review/", viewport=SIZES[size], color_scheme=scheme)
+    look(page, f"home-edited-{size}-{scheme}")
+    page.get_by_role("link", name="that one person changed").click()
+    expect(page.get_by_role("heading", name="Changed by one person")).to_be_visible()
+    look(page, f"edited-{size}-{scheme}")
+    page.get_by_role("link", name="Look at").click()
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    expect(page.get_by_text("by bob@acme.test")).to_be_visible()
+    look(page, f"edited-item-{size}-{scheme}")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", name="Memory ")).to_be_visible()
+    page.goto("/review/conflicts/")
+    expect(page.get_by_role("heading", name="Changed by one person")).to_be_hidden()
+    with team_transaction(differs.team):
+        assert ReviewItem.objects.get(pk=item.pk).outcome == "edit"

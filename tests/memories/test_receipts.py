@@ -131,6 +131,25 @@ def test_the_query_is_told_masked(api, memory) -> None:
     assert receipt(api, answer["recall_id"])["query"] == "invoices for <EMAIL_1>?"
 
 
+def test_the_environment_is_told_masked(api, alice, browse, memory) -> None:
+    sent = {"os": "linux", "owner": "jane.doe@example.com", "password": "hunter2-hunter2", "python": {"minor": 12}}
+    answer = ask(api, "invoices for jane.doe@example.com?", environment=sent)
+    told = receipt(api, answer["recall_id"])["options"]["environment"]
+    assert (told["os"], told["owner"], told["python"]) == ("linux", "<EMAIL_1>", {"minor": 12})
+    assert "hunter2" not in str(told)
+    page = browse(alice).get(reverse("recall", args=[answer["recall_id"]])).content.decode()
+    assert "os linux, owner &lt;EMAIL_1&gt;" in page
+    assert "environment=os+%3D+linux" in page, "asked again in the same place"
+    plain = receipt(api, ask(api)["recall_id"])
+    assert plain["options"]["environment"] == {}
+
+
+def test_an_environment_that_no_memory_could_have_is_refused(api, memory, settings) -> None:
+    body = {"query": ASKED, "environment": {"os": "x" * settings.MAX_METADATA_BYTES}}
+    answer = api.post("/api/v1/recall", body)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "environment")
+
+
 # --- Who may see it -----------------------------------------------------------------------------------
 
 
@@ -214,9 +233,10 @@ def test_lists_and_receipts_ask_a_constant_number_of_questions(api, agent, alice
     more = ask(api, top_k=3)["recall_id"]
     for found in Memory.objects.filter(agent=agent):
         change(found, f"{found.content} Since spring.")
-    assert [questions(client, path) for client, path in paths] == few
+    earlier = "one more: the earlier revisions, together"
+    assert [questions(client, path) for client, path in paths] == [few[0], few[1] + 1], earlier
     three = [questions(api, f"/api/v1/recalls/{more}"), questions(shop, reverse("recall", args=[more]))]
-    assert three == [count + 1 for count in one], "one more: the earlier revisions, together"
+    assert three == [count + 1 for count in one], earlier
 
 
 # --- The pages ----------------------------------------------------------------------------------------

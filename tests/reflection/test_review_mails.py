@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from hindsight_site.accounts import actions as accounts
 from hindsight_site.accounts import mail_choices
 from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.enums import MailKind
@@ -378,3 +379,59 @@ def test_the_account_page_chooses(browse, alice) -> None:
     client.post(reverse("choose_mails"), {"mails": MailKind.values})
     alice.refresh_from_db()
     assert alice.mails_off == []
+
+
+# --- The link opens the team that the mail is about --------------------------------------------------------------
+
+
+def link_of(team: Team) -> str:
+    send_all(team)
+    found = re.search(r"https?://\S+/team/\S+", mail.outbox[0].body)
+    assert found, mail.outbox[0].body
+    return urlsplit(found[0]).path
+
+
+@pytest.fixture
+def elsewhere(alice) -> Team:
+    """A second team of alice's."""
+    return accounts.create_team(by=SYSTEM, name="Elsewhere", owner=alice)
+
+
+def work_in(client: Client, team: Team) -> None:
+    assert client.post(reverse("switch_team"), {"team": str(team.pk)}).status_code == 302
+
+
+def test_the_link_switches_to_its_team_and_says_so(team, elsewhere, alice, queued, browse) -> None:
+    page = browse(alice)
+    work_in(page, elsewhere)
+    seen = page.get(link_of(team), follow=True)
+    assert seen.redirect_chain == [(reverse("review"), 302)]
+    assert seen.context["team"] == team
+    assert f"You are now in {team.name}" in seen.content.decode()
+    assert page.get(reverse("overview")).context["team"] == team, "and there they stay"
+
+
+def test_in_the_same_team_there_is_nothing_to_say(team, alice, queued, browse) -> None:
+    seen = browse(alice).get(link_of(team), follow=True)
+    assert seen.status_code == 200
+    assert "You are now in" not in seen.content.decode()
+
+
+def test_whoever_left_the_team_is_not_led_into_it(team, elsewhere, alice, queued, browse) -> None:
+    path = link_of(team)
+    factories.member(team, "heir@acme.test", "owner")
+    with team_transaction(team):
+        Membership.objects.of(team).filter(user=alice).delete()
+    page = browse(alice)
+    assert page.get(path).status_code == 404
+    assert page.get(reverse("overview")).context["team"] == elsewhere
+
+
+def test_it_leads_to_pages_of_mails_only(team, alice, browse) -> None:
+    assert browse(alice).get(reverse("mail_link", args=[team.pk, "delete_team"])).status_code == 404
+
+
+def test_without_a_log_in_it_asks_for_one_first(team, queued) -> None:
+    path = link_of(team)
+    answer = Client().get(path)
+    assert answer.headers["Location"] == f"{reverse('login')}?next={path}"

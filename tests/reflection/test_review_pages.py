@@ -165,7 +165,9 @@ def test_home_when_all_is_done(batch, bob: User, browse) -> None:
     response = send(client, third, "edit", content="Said better.")
     assert response["Location"] == HOME
     page = text(client.get(HOME))
-    assert "All done for this week. 1 approved, 1 demoted, 1 edited." in page
+    assert "All done for this week. 1 approved, 1 demoted, 1 edited. The next sample is drawn on Monday " in page
+    assert "nothing judged" not in page, "this week was"
+    assert page.count("counts a week once it has ended") == 2
     assert "Continue reviewing" not in page
 
 

@@ -26,6 +26,7 @@ from memories.actions.changing import governed
 from memories.enums import Status
 from memories.models import Memory
 from reflection.enums import BatchStatus, Decision, ItemState, Stratum
+from reflection.exporting import writing
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review import metric_queries, metrics
 from reflection.review.canaries import caught_by
@@ -150,6 +151,23 @@ def test_the_first_opinion_changes_nothing_and_is_told_to_nobody(item, alice, bo
     with team_transaction(item.team):
         event = AuditEvent.objects.of(item.team).get(verb="review.decided")
     assert "demote" not in str(event.detail), "the audit keeps the blind too"
+
+
+def exported(team: Team, kind: str, field: str) -> set[str]:
+    """A column of a table in the export of a whole team."""
+    lines = b"".join(writing.pieces(team)).splitlines()
+    return {row[field] for row in map(json.loads, lines) if row["type"] == kind}
+
+
+def test_the_export_of_a_team_keeps_the_blind_too(item, alice, bob) -> None:
+    waiting = str(judge(item, alice, "demote", note="It moved in May.").pk)
+    assert exported(item.team, "verdict", "id") == set()
+    judge(item, bob, "demote")
+    assert waiting in exported(item.team, "verdict", "id")
+    take_back(item, bob)
+    assert exported(item.team, "verdict", "id") == set(), "bob is to judge it again"
+    ReviewBatch.objects.filter(pk=item.batch_id).update(status=BatchStatus.CLOSED)
+    assert waiting in exported(item.team, "verdict", "id")
 
 
 def test_whoever_was_first_is_not_asked_again_and_may_take_it_back(item, alice, bob, browse) -> None:
@@ -356,6 +374,12 @@ def canary(batch: ReviewBatch) -> ReviewItem:
     batch.items.filter(pk=single.pk).update(stratum=Stratum.CANARY, expected="demote")
     single.refresh_from_db()
     return single
+
+
+def test_the_export_of_a_team_names_no_known_answer_before_it_is_given(canary, bob) -> None:
+    assert str(canary.pk) not in exported(canary.team, "reviewitem", "id")
+    judge(canary, bob, "demote")
+    assert str(canary.pk) in exported(canary.team, "reviewitem", "id")
 
 
 def test_a_verdict_on_a_known_answer_changes_nothing_and_is_private(canary, alice, bob, dora, browse) -> None:

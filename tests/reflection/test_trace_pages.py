@@ -75,6 +75,12 @@ def test_the_strip_has_few_columns_and_loses_no_quote(count, quoted):
     assert all(column.y >= 0 and column.y + column.height <= timeline.FLOOR + 0.1 for column in columns)
 
 
+def test_a_short_trace_is_drawn_as_bars_and_not_as_walls():
+    first, second = timeline.strip([(0, "message", False, 20), (1, "message", False, 18)], set())
+    assert first.width < 40
+    assert second.x == timeline.WIDEST
+
+
 def test_the_list_shows_what_came_of_each_trace(browse, alice, agent, trace):
     short, _ = factories.trace(agent, task="Say hello", steps=(StepDraft(role="user", content="Hello"),))
     reflection = trace.reflections.get()

@@ -1,4 +1,4 @@
-"""`manage.py demo`: load a few real-looking traces and watch them become lessons."""
+"""`manage.py demo`: fill a team with a small true history, and say where to look at it."""
 
 from __future__ import annotations
 
@@ -7,34 +7,49 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
-from django.utils import timezone
 
 from hindsight_site import demo, running
 from hindsight_site.accounts.models import Agent, Membership, Team, User
-from hindsight_site.accounts.tenancy import enter_person, enter_team, team_transaction
+from hindsight_site.accounts.tenancy import enter_person, enter_team
+from hindsight_site.demo import asking, judging, knowing
 from hindsight_site.demo_team import ensure_demo_team
 from hindsight_site.schema_state import unapplied_migrations
 from memories.contents import cut
-from reflection.review import sampling
+
+SECOND = "/review/conflicts/"
+GUIDE = (
+    ("/", "the first page: what is known, how often a recall matched, what needs a person"),
+    ("/review/", "judge the rest of the sample: A approves, D demotes, U takes it back"),
+    (SECOND, "Robin and Kim differ on a memory: settle it"),
+    ("/memories/", "every memory, with the quotes it rests on; some with a use that is measured"),
+    ("/conflicts/", "two facts about the port of the staging database that cannot both hold"),
+    ("/quarantine/", "what a planted instruction in a tool's answer came to"),
+    ("/recalls/", "who was told what, what became of it, and two questions that rightly found nothing"),
+    ("/traces/", "what the agent lived, and which steps became evidence"),
+    ("/connect/", "a token and a ready call for an agent of your own"),
+)
 
 
 class Command(BaseCommand):
-    help = "Load ten small traces into the demo team and show the loop: trace, lesson, recall, verdict."
+    help = "Load eleven small traces into the demo team and show the loop: trace, lesson, recall, feedback, verdict."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--again", action="store_true", help="load the traces once more")
+        parser.add_argument("--again", action="store_true", help="load the traces and ask the questions once more")
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.check_database()
         known = ensure_demo_team()
         agent = find_agent(known.email, known.agent)
-        if demo.is_loaded(agent.team) and not options["again"]:
+        again = options["again"]
+        if demo.is_loaded(agent.team) and not again:
             self.stdout.write("The demo's traces are loaded already (--again loads them once more).\n")
         else:
             self.tell(agent)
-        self.ask(agent)
-        self.open_review(agent.team)
-        self.say_what_to_click(known.email)
+        knowing.share(agent.team, agent)
+        if again or not asking.has_asked(agent.team):
+            self.ask(agent)
+        judged = self.open_review(agent.team)
+        self.say_what_to_click(known.email, judged)
 
     def check_database(self) -> None:
         """One line instead of a stack where there is no database yet, or an older one."""
@@ -57,33 +72,35 @@ class Command(BaseCommand):
                 self.stdout.write(f"        {result.effect} {kind}: {cut(result.memory.content, 150)}")
 
     def ask(self, agent: Agent) -> None:
-        self.stdout.write("\n" + self.style.MIGRATE_HEADING("2  The next task asks what is known"))
-        for question, answer in demo.ask(agent.team, agent):
-            self.stdout.write(f"\n  “{question}”  → {answer.status} in {answer.took_ms:.0f} ms")
+        self.stdout.write("\n" + self.style.MIGRATE_HEADING("2  The next tasks ask what is known, and say how it went"))
+        for task, answer in asking.ask(agent.team, agent):
+            self.stdout.write(f"\n  “{task.question}”  → {answer.status} in {answer.took_ms:.0f} ms")
             for hit in answer.hits[:2]:
                 self.stdout.write(f"        {hit.relevance:.2f}  {cut(hit.snippet, 130)}")
             if not answer.hits:
                 self.stdout.write(f"        nothing relevant (best {answer.best_relevance:.2f}), and it says so")
+            else:
+                used = "the first one was used" if task.adopted else "none was used"
+                self.stdout.write(f"        {used}, and the task {'succeeded' if task.succeeded else 'failed'}")
 
-    def open_review(self, team: Team) -> None:
-        with team_transaction(team):
-            batch = sampling.open_batch(team=team, by=demo.BY, at=timezone.now())
-            count = batch.items.count()
-        self.stdout.write("\n" + self.style.MIGRATE_HEADING("3  A person judges a sample"))
-        self.stdout.write(f"\n  Batch {batch.week} is open with {count} memories.")
+    def open_review(self, team: Team) -> judging.Judged:
+        judged = judging.judge(team)
+        self.stdout.write("\n" + self.style.MIGRATE_HEADING("3  People judge a sample"))
+        self.stdout.write(f"\n  Batch {judged.batch.week} is open with {judged.items} memories.")
+        self.stdout.write(
+            f"  Robin and Kim, colleagues in name only, have decided {judged.decided}, differ on {judged.differing}, and"
+            f" {judged.half} awaits a second opinion.\n  Rates stand under /review/metrics/ once the week is over."
+        )
+        return judged
 
-    def say_what_to_click(self, email: str) -> None:
+    def say_what_to_click(self, email: str, judged: judging.Judged) -> None:
         up = running.find(settings.DATA_DIR)
         site = up.url if up else settings.SITE_URL
-        self.stdout.write(
-            f"""
-Now look at it (`make up` runs the site and prints the password of {email}):
-  {site}/review/    judge the sample: A approves, D demotes, U takes it back
-  {site}/memories/  every memory, with the quotes it rests on
-  {site}/traces/    what the agent lived, and which steps became evidence
-  {site}/connect/   a token and a ready call for an agent of your own
-"""
-        )
+        guide = [(path, words) for path, words in GUIDE if judged.differing or path != SECOND]
+        width = max(len(path) for path, _ in guide)
+        self.stdout.write(f"\nNow look at it (`make up` runs the site and prints the password of {email}):\n")
+        for path, words in guide:
+            self.stdout.write(f"  {site}{path:<{width}}  {words}\n")
 
 
 def find_agent(email: str, slug: str) -> Agent:
