@@ -11,12 +11,9 @@ from django.utils import timezone
 from hindsight_site.accounts.models import Team, User
 from reflection.enums import Stratum
 from reflection.review import queries
-from reflection.review.turns import with_what_bars
 
 
 def to_judge_blind(*, team: Team, reader: User, **_: Any) -> dict[uuid.UUID, str]:
     """The memories that wait for this reader in such a week, with the address of each one's page in the review."""
     waiting = queries.to_judge(team, reader, timezone.now()).filter(batch__population__has_key=Stratum.CANARY)
-    theirs = with_what_bars(team, reader, waiting)
-    waiting = theirs.exclude(is_written_by=True).exclude(is_known_to=True)  # type: ignore[misc]  # annotated there
     return {memory: reverse("review-item", args=[item]) for item, memory in waiting.values_list("pk", "memory_id")}

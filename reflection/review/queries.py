@@ -20,7 +20,7 @@ from reflection.enums import ITEM_DONE, BatchStatus, Decision, ItemState, Stratu
 from reflection.forms import step_text
 from reflection.models import ReviewBatch, ReviewItem, Step, Verdict
 from reflection.review.statistics import PACE_WINDOW, Share, acceptance
-from reflection.review.turns import MOST_SKIPS
+from reflection.review.turns import MOST_SKIPS, with_what_bars
 
 ALIKE = 0.6  # cosine from which another memory is worth a look beside this one
 MOST_ALIKE = 3
@@ -143,10 +143,14 @@ def waiting_items(team: Team, now: datetime) -> QuerySet[ReviewItem]:
 
 
 def to_judge(team: Team, reviewer: User, now: datetime) -> QuerySet[ReviewItem]:
-    """Those that still wait for this reviewer: what they could not tell once comes back to them, twice it does not."""
+    """Those that still wait for this reviewer: what they could not tell once comes back to them, twice it does not.
+
+    Never what they wrote themselves, or gave the known answer to.
+    """
     over = ~Q(decision=Decision.CANNOT_TELL) | Q(before__skips__gte=MOST_SKIPS)
     mine = Verdict.objects.of(team).filter(over, item=OuterRef("pk"), reviewer=reviewer, undone_at=None)
-    return waiting_items(team, now).exclude(Exists(mine))
+    theirs = with_what_bars(team, reviewer, waiting_items(team, now).exclude(Exists(mine)))
+    return theirs.exclude(is_written_by=True).exclude(is_known_to=True)  # type: ignore[misc]  # annotated there
 
 
 def pace(team: Team, reviewer: User) -> list[datetime]:

@@ -82,6 +82,7 @@ def undo(*, team: Team, by: Actor, reviewer: User, item: ReviewItem) -> Verdict:
     """
     check_open(item.batch)
     fresh = locked(team, item)
+    check_still_open(fresh)
     before, was_pending = audit.state_of(fresh), fresh.state == ItemState.PENDING
     mine = Verdict.objects.of(team).filter(item=item, reviewer=reviewer)
     verdict = mine.order_by("-created_at", "-pk").first()
@@ -113,6 +114,12 @@ def check_open(batch: ReviewBatch) -> None:
             "Change the memory itself on its own page; its history shows both.",
             code="batch_closed",
         )
+
+
+def check_still_open(fresh: ReviewItem) -> None:
+    """The same once the item is held: its week may have been closed while it was waited for."""
+    fresh.batch.refresh_from_db(fields=["status", "closes_at"])
+    check_open(fresh.batch)
 
 
 def check_form(judgement: Judgement) -> None:
@@ -183,6 +190,7 @@ def new_verdict(
 @transaction.atomic
 def _decide(team: Team, by: Actor, reviewer: User, item: ReviewItem, judgement: Judgement) -> Verdict:
     fresh = locked(team, item)
+    check_still_open(fresh)
     before = audit.state_of(fresh)
     standing = Verdict.objects.of(team).filter(item=item, reviewer=reviewer, undone_at=None, settles=False).first()
     if not _may_take(fresh, standing, judgement):

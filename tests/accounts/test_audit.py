@@ -479,8 +479,9 @@ def test_nothing_writes_without_saying_who() -> None:
 
 # The verbs of what was made just now, and of what is gone.
 MAKING = {
-    "agent.created", "batch.opened", "client.allowed", "client.connected", "invitation.created", "job.requested", "member.added",
-    "memory.promoted", "memory.related", "memory.remembered", "model.set", "recall.feedback", "reflection.requested",
+    "agent.created", "batch.opened", "client.allowed", "client.connected", "invitation.created", "job.requested",
+    "member.added", "memory.promoted", "memory.related", "memory.remembered", "model.set", "recall.feedback",
+    "reflection.requested",
     "scope.created", "scope.granted", "team.created", "token.created", "trace.recorded", "webhook.created",
     "webhook.pinged", "webhook.redelivered",
 }  # fmt: skip

@@ -279,6 +279,16 @@ def test_when_the_week_is_over_nothing_moves(batch, item: ReviewItem, bob: User)
         with pytest.raises(Conflict, match="is closed: its verdicts stand") as refusal:
             late()
         assert refusal.value.code == "batch_closed"
+
+
+def test_a_week_that_closes_while_a_verdict_waits_for_the_item_is_over(batch, item: ReviewItem, bob: User) -> None:
+    seen = ReviewItem.objects.select_related("batch").get(pk=item.pk)
+    judge(seen, bob, "demote")
+    ReviewBatch.objects.filter(pk=batch.pk).update(status=BatchStatus.CLOSED)  # by the schedule, meanwhile
+    assert seen.batch.status == BatchStatus.OPEN
+    for late in (lambda: judge(seen, bob, "approve"), lambda: take_back(seen, bob)):
+        with pytest.raises(Conflict, match="is closed: its verdicts stand"):
+            late()
     close_due(timezone.now())
     assert ReviewBatch.objects.get(pk=batch.pk).status == BatchStatus.CLOSED
     assert memory_of(item).status == Status.DEMOTED

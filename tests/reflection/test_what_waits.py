@@ -8,9 +8,12 @@ import uuid
 import pytest
 from django.test import Client
 
-from hindsight_site.accounts.audit import SYSTEM
+from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.tenancy import team_transaction
+from memories.actions import Draft, remember
+from memories.enums import Kind
+from memories.scopes import team_scope
 from reflection.models import ReviewBatch, ReviewItem
 from reflection.review.sampling import open_batch
 from tests import factories
@@ -59,3 +62,11 @@ def test_what_could_not_be_told_still_waits_and_what_was_judged_does_not(batch, 
 def test_a_viewer_is_told_what_waits_for_the_team(batch, bob: User, carol: User, browse) -> None:
     send(browse(bob), batch.items.order_by("position")[0], "cannot_tell")
     assert told(browse(carol)) == (3, 0)
+
+
+def test_what_somebody_wrote_themselves_waits_for_others(team: Team, alice: User, bob: User, browse) -> None:
+    for by in (person(bob), SYSTEM):
+        draft = Draft(content=f"Rule {uuid.uuid4()}", kind=Kind.FACT)
+        remember(team=team, by=by, scope=team_scope(team), draft=draft)
+    open_batch(team=team, by=SYSTEM)
+    assert (told(browse(bob)), told(browse(alice))) == ((1, 1), (2, 2))

@@ -88,8 +88,8 @@ class Command(BaseCommand):
         self.stdout.write("\n" + self.style.MIGRATE_HEADING("3  People judge a sample"))
         self.stdout.write(f"\n  Batch {judged.batch.week} is open with {judged.items} memories.")
         self.stdout.write(
-            f"  Robin and Kim, colleagues in name only, have decided {judged.decided}, differ on {judged.differing}, and"
-            f" {judged.half} awaits a second opinion.\n  Rates stand under /review/metrics/ once the week is over."
+            f"  Robin and Kim, colleagues in name only, decided {judged.decided}, differ on {judged.differing},"
+            f" and {judged.half} awaits a second opinion.\n  Rates stand under /review/metrics/ once the week is over."
         )
         return judged
 
