@@ -137,3 +137,19 @@ def test_an_edit_of_one_person_is_looked_at_once_more(differs, alice, bob, visit
     expect(page.get_by_role("heading", name="Changed by one person")).to_be_hidden()
     with team_transaction(differs.team):
         assert ReviewItem.objects.get(pk=item.pk).outcome == "edit"
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("narrow", "dark")])
+def test_the_page_of_a_memory_that_is_still_to_be_judged(differs, alice, visit, size, scheme) -> None:
+    with team_transaction(differs.team):
+        batch = ReviewBatch.objects.get()
+        ReviewBatch.objects.update(population={**batch.population, "canary": {"eligible": 1, "drawn": 1}})
+        item = ReviewItem.objects.filter(state="pending", quorum=1).first()
+    page = visit(alice, f"/memories/{item.memory_id}/", viewport=SIZES[size], color_scheme=scheme)
+    look(page, f"sampled-{size}-{scheme}")
+    page.goto("/memories/?status=any")
+    expect(page.get_by_text("that you are still to judge")).to_be_visible()
+    look(page, f"left-out-{size}-{scheme}")
+    page.goto(f"/memories/{item.memory_id}/")
+    page.get_by_role("link", name="Judge it").click()
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
