@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -21,6 +22,12 @@ def pytest_configure() -> None:
     databases.ensure()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two cores: a third of the time some test waits for processes of its own, not for a core."""
+    cores = os.cpu_count() or 1
+    return cores + cores // 2
+
+
 @pytest.fixture(autouse=True)
 def _static_files(settings) -> None:
     """Serve static files without a manifest, mail into memory, quick password hashes."""
@@ -28,6 +35,7 @@ def _static_files(settings) -> None:
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     }
+    settings.WHITENOISE_AUTOREFRESH = True  # each new client lists all files otherwise: a third of what a page takes
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 

@@ -101,8 +101,7 @@ def crowd(team: Team, alice: User, bob: User, carol: User) -> Team:
     return team
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "colours"), [("wide", "dark"), ("small", "light")])
 def test_pages_fit_and_can_be_read(crowd: Team, alice: User, open_page, size, colours) -> None:
     width, height = SIZES[size]
     page = open_page(viewport={"width": width, "height": height}, color_scheme=colours)

@@ -108,8 +108,7 @@ def is_readable(page: Page) -> None:
     fits(page)
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+@pytest.mark.parametrize(("size", "colours"), [("wide", "light"), ("phone", "dark")])
 def test_the_metrics_are_readable(history, bob, visit, size: str, colours: str) -> None:
     page = visit(bob, "/review/metrics/?by=prompt", color_scheme=colours, **SIZES[size])
     expect(page.get_by_text("is out of control")).to_be_visible()

@@ -85,8 +85,7 @@ def look(page: Page, name: str) -> None:
         page.screenshot(path=SCREENSHOTS / f"opinions-{name}.png", full_page=True)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["wide", "narrow"])
+@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("narrow", "dark")])
 def test_a_disagreement_is_settled_and_rows_are_demoted_together(differs, alice, visit, size, scheme) -> None:
     page = visit(alice, "/review/conflicts/", viewport=SIZES[size], color_scheme=scheme)
     look(page, f"list-{size}-{scheme}")
