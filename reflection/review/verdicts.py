@@ -80,9 +80,8 @@ def undo(*, team: Team, by: Actor, reviewer: User, item: ReviewItem) -> Verdict:
     Raises `Conflict` when the week is over, there is nothing of theirs to undo, somebody settled it, or somebody
     changed the memory since.
     """
-    check_open(item.batch)
     fresh = locked(team, item)
-    check_still_open(fresh)
+    check_open(fresh.batch)
     before, was_pending = audit.state_of(fresh), fresh.state == ItemState.PENDING
     mine = Verdict.objects.of(team).filter(item=item, reviewer=reviewer)
     verdict = mine.order_by("-created_at", "-pk").first()
@@ -116,12 +115,6 @@ def check_open(batch: ReviewBatch) -> None:
         )
 
 
-def check_still_open(fresh: ReviewItem) -> None:
-    """The same once the item is held: its week may have been closed while it was waited for."""
-    fresh.batch.refresh_from_db(fields=["status", "closes_at"])
-    check_open(fresh.batch)
-
-
 def check_form(judgement: Judgement) -> None:
     """Raise `Invalid` for a judgement that is none."""
     if judgement.decision not in Decision.values:
@@ -149,8 +142,11 @@ def check_judgeable(team: Team, reviewer: User, item: ReviewItem) -> None:
 
 
 def locked(team: Team, item: ReviewItem) -> ReviewItem:
-    """The item as it stands, held until the transaction ends."""
-    return ReviewItem.objects.of(team).select_for_update(of=("self",)).select_related("batch").get(pk=item.pk)
+    """The item as it stands, held until the transaction ends.
+
+    Its batch is read afterwards, when it is asked for: the week may have been closed while the item was waited for.
+    """
+    return ReviewItem.objects.of(team).select_for_update().get(pk=item.pk)
 
 
 def opinions_on(team: Team, item: ReviewItem) -> list[Verdict]:
@@ -190,7 +186,7 @@ def new_verdict(
 @transaction.atomic
 def _decide(team: Team, by: Actor, reviewer: User, item: ReviewItem, judgement: Judgement) -> Verdict:
     fresh = locked(team, item)
-    check_still_open(fresh)
+    check_open(fresh.batch)
     before = audit.state_of(fresh)
     standing = Verdict.objects.of(team).filter(item=item, reviewer=reviewer, undone_at=None, settles=False).first()
     if not _may_take(fresh, standing, judgement):
@@ -256,16 +252,18 @@ def _judge(team: Team, by: Actor, reviewer: User, item: ReviewItem, memory: Memo
 
 def _on_these_words(team: Team, opinions: Sequence[Verdict], memory: Memory) -> list[Verdict]:
     """The opinions on what the memory says now; those on earlier words give way and are asked for again."""
-    stale = [one.pk for one in opinions if one.memory_revision != memory.revision]
-    Verdict.objects.of(team).filter(pk__in=stale).update(undone_at=timezone.now(), content="")
-    return [one for one in opinions if one.pk not in stale]
+    return _without(team, opinions, [one for one in opinions if one.memory_revision != memory.revision])
 
 
 def _not_of_those_words(team: Team, opinions: Sequence[Verdict], revision: int) -> list[Verdict]:
     """The opinions without those on the words that an edit had left: they go with it."""
-    gone = [one.pk for one in opinions if one.memory_revision == revision]
-    Verdict.objects.of(team).filter(pk__in=gone).update(undone_at=timezone.now(), content="")
-    return [one for one in opinions if one.pk not in gone]
+    return _without(team, opinions, [one for one in opinions if one.memory_revision == revision])
+
+
+def _without(team: Team, opinions: Sequence[Verdict], gone: Sequence[Verdict]) -> list[Verdict]:
+    """Withdraw these opinions; returns the others."""
+    Verdict.objects.of(team).filter(pk__in=[one.pk for one in gone]).update(undone_at=timezone.now(), content="")
+    return [one for one in opinions if one not in gone]
 
 
 def _is_blind(team: Team, reviewer: User, item: ReviewItem, others: Sequence[Verdict]) -> bool:
