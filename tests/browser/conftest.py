@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from hindsight_site.accounts.models import User
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -49,3 +52,41 @@ def chromium() -> Iterator[Browser]:
         browser.close()
     if before is None:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def new_page(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page]]:
+    """`new_page(user, but=…, **options)` is a page of a new browser in which that person is signed in (None: nobody).
+
+    Nothing may reach its console, except what holds `but`.
+    """
+    complaints: list[str] = []
+    contexts = []
+
+    def make(user: User | None, *, but: str = "", **options) -> Page:
+        options = {"reduced_motion": "reduce", **options}  # no transition to wait for
+        context = chromium.new_context(base_url=live_server.url, **options)
+        contexts.append(context)
+        if user is not None:
+            session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
+            context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
+        page = context.new_page()
+        hear_complaints(page, complaints, but=but)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def visit(new_page) -> Callable[..., Page]:
+    """`visit(user, path, **options)` opens a page as that person; nothing may reach its console."""
+
+    def open_page(user: User, path: str, **options) -> Page:
+        page = new_page(user, **options)
+        page.goto(path)
+        return page
+
+    return open_page

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,14 +18,14 @@ from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.core import mail
 from django.urls import reverse
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hindsight_site.accounts import invitations, permissions
 from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.tenancy import team_transaction
 from tests import factories
-from tests.browser.conftest import CHROMIUM, fits, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits
 
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
 SIZES = {"wide": (1280, 800), "small": (360, 740)}
@@ -43,22 +44,9 @@ OWN = [
 
 
 @pytest.fixture
-def open_page(chromium: Browser, live_server) -> Iterator[Callable[..., Page]]:
-    """`open_page(**options)` is a new browser; whatever its console complains of fails the test."""
-    complaints: list[str] = []
-    contexts = []
-
-    def make(**options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce", **options)
-        contexts.append(context)
-        page = context.new_page()
-        hear_complaints(page, complaints)
-        return page
-
-    yield make
-    for context in contexts:
-        context.close()
-    assert complaints == []
+def open_page(new_page) -> Callable[..., Page]:
+    """`open_page(**options)` is a new browser in which nobody is signed in."""
+    return partial(new_page, None)
 
 
 def is_overview(url: str) -> bool:

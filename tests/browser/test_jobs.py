@@ -6,8 +6,9 @@ With HINDSIGHT_SCREENSHOTS=1 the pages are also kept as docs/screenshots/jobs-*.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.enums import JobKind, JobStatus
@@ -38,28 +39,9 @@ pytestmark = [
 
 
 @pytest.fixture
-def open_page(chromium: Browser, live_server, alice: User) -> Iterator[Callable[..., Page]]:
-    """`open_page(**options)` is a new browser in which alice is logged in; its console must stay silent."""
-    complaints: list[str] = []
-    contexts = []
-
-    def make(**options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce", **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        page.goto(reverse("login"))
-        page.get_by_label("E-mail address").fill(alice.email)
-        page.get_by_label("Password").fill(factories.PASSWORD)
-        page.get_by_role("button", name="Log in", exact=True).click()
-        page.wait_for_url("**/")
-        return page
-
-    yield make
-    for context in contexts:
-        context.close()
-    assert complaints == []
+def open_page(visit, alice: User) -> Callable[..., Page]:
+    """`open_page(**options)` is a new browser in which alice is signed in, at the overview."""
+    return partial(visit, alice, "/")
 
 
 def check(page: Page, name: str) -> None:

@@ -6,13 +6,12 @@ With HINDSIGHT_SCREENSHOTS=1 the pages are also kept as docs/screenshots/conflic
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import Agent, Team, User
@@ -57,29 +56,6 @@ def held(team: Team, agent: Agent, alice: User) -> Memory:
         draft = Draft(kind=Kind.FACT, content=PLANTED, quarantine_reason="gives an order to ignore instructions")
         into = scopes.private_of(team, agent)
         return actions.remember(team=team, by=SYSTEM, scope=into, draft=draft, agent=agent).memory
-
-
-@pytest.fixture
-def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page]]:
-    """`visit(user, path)` opens a page as that person; nothing may reach its console."""
-    complaints: list[str] = []
-    contexts = []
-
-    def open_page(user: User, path: str, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, **{"reduced_motion": "reduce", **options})
-        contexts.append(context)
-        session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-        page.goto(path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 def keep(page: Page, name: str) -> None:

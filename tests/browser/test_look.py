@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
 from django.urls import reverse
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Locator, Page
 
 from hindsight_site.accounts import invitations, permissions
 from hindsight_site.accounts.audit import person
 from hindsight_site.accounts.models import Agent, Team, User
 from hindsight_site.accounts.tenancy import team_transaction
-from tests import factories
-from tests.browser.conftest import CHROMIUM, fits, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits
 
 SMALL = {"viewport": {"width": 360, "height": 740}}
 THUMBED = {**SMALL, "has_touch": True, "is_mobile": True}  # a phone widens its window to what is too wide for it
@@ -29,27 +29,9 @@ pytestmark = [
 
 
 @pytest.fixture
-def open_page(chromium: Browser, live_server, alice: User) -> Iterator[Callable[..., Page]]:
-    """`open_page(**options)` is a new browser in which alice is logged in; its console must stay silent."""
-    complaints: list[str] = []
-    contexts = []
-
-    def make(**options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce", **options)
-        contexts.append(context)
-        page = context.new_page()
-        hear_complaints(page, complaints)
-        page.goto(reverse("login"))
-        page.get_by_label("E-mail address").fill(alice.email)
-        page.get_by_label("Password").fill(factories.PASSWORD)
-        page.get_by_role("button", name="Log in", exact=True).click()
-        page.wait_for_url("**/")
-        return page
-
-    yield make
-    for context in contexts:
-        context.close()
-    assert complaints == []
+def open_page(visit, alice: User) -> Callable[..., Page]:
+    """`open_page(**options)` is a new browser in which alice is signed in, at the overview."""
+    return partial(visit, alice, "/")
 
 
 def box(of: Locator) -> dict[str, float]:

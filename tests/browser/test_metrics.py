@@ -6,15 +6,13 @@ With HINDSIGHT_SCREENSHOTS set to a folder the pages are kept there as pictures.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hindsight_site.accounts.models import Agent, Team, User
 from hindsight_site.accounts.tenancy import team_transaction
@@ -22,7 +20,7 @@ from memories.models import Memory
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.weeks import week_of
 from tests import factories
-from tests.browser.conftest import CHROMIUM, fits, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits
 
 pytestmark = [
     pytest.mark.browser,
@@ -72,27 +70,6 @@ def judge_week(team: Team, bob: User, memories: list[Memory], ago: int, counts: 
             reason=REASONS[position % len(REASONS)] if decision == "demote" else "",
             created_at=week.opens + timedelta(hours=30),
         )  # fmt: skip
-
-
-@pytest.fixture
-def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page]]:
-    """`visit(user, path, **options)` opens a page as that person; nothing may be complained of."""
-    contexts, complaints = [], []
-
-    def open_page(user: User, path: str, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce", **options)
-        contexts.append(context)
-        session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-        page = context.new_page()
-        hear_complaints(page, complaints)
-        page.goto(path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 def keep(page: Page, name: str) -> None:

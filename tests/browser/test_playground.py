@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
 from django.urls import reverse
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hindsight_site.accounts import mail_choices
 from hindsight_site.accounts.enums import MailKind
@@ -22,7 +22,7 @@ from hindsight_site.accounts.models import Team, User
 from hindsight_site.accounts.tenancy import team_transaction
 from memories.models import Memory, Recall
 from tests import factories
-from tests.browser.conftest import CHROMIUM, fits, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits
 from tests.factories import ApiClient
 
 SCREENSHOTS = Path(os.environ.get("HINDSIGHT_SCREENSHOTS_TO", settings.BASE_DIR / "docs" / "screenshots"))
@@ -44,26 +44,15 @@ def memories(agent) -> list[Memory]:
 
 
 @pytest.fixture
-def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page]]:
-    """`visit(user, path)` opens a page as that person (None: nobody); nothing may reach its console."""
-    complaints: list[str] = []
-    contexts = []
+def visit(new_page) -> Callable[..., Page]:
+    """`visit(user, path)` opens a page as that person (None: nobody); nothing but a refusal may reach its console."""
 
     def open_page(user: User | None, path: str, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, **{"reduced_motion": "reduce", **options})
-        contexts.append(context)
-        if user is not None:
-            session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
-            context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-        page = context.new_page()
-        hear_complaints(page, complaints, but="422")
+        page = new_page(user, but="422", **options)
         page.goto(path)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return open_page
 
 
 def check(page: Page, name: str) -> None:

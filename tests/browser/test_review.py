@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from hindsight_site.accounts.audit import SYSTEM
 from hindsight_site.accounts.models import Agent, Team, User
@@ -27,7 +27,7 @@ from reflection.enums import ItemState
 from reflection.models import ReviewBatch, ReviewItem, Verdict
 from reflection.review.sampling import open_batch
 from tests import factories
-from tests.browser.conftest import CHROMIUM, fits, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits
 
 SCREENSHOTS = Path(settings.BASE_DIR) / "docs" / "screenshots"
 
@@ -86,26 +86,15 @@ def learn(agent: Agent, content: str, said: str) -> Memory:
 
 
 @pytest.fixture
-def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page]]:
+def visit(new_page) -> Callable[..., Page]:
     """`visit(user, path)` opens a page as that person; nothing but a refusal may reach its console."""
-    complaints: list[str] = []
-    contexts = []
 
     def open_page(user: User, path: str = "/review/", **options) -> Page:
-        options = {"reduced_motion": "reduce", **options}  # no transition to wait for
-        context = chromium.new_context(base_url=live_server.url, **options)
-        contexts.append(context)
-        session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-        page = context.new_page()
-        hear_complaints(page, complaints, but="status of 409")
+        page = new_page(user, but="status of 409", **options)
         page.goto(path)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return open_page
 
 
 def keep(page: Page, name: str) -> None:

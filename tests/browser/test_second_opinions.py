@@ -6,13 +6,12 @@ With HINDSIGHT_SCREENSHOTS=1 the pages are also kept as docs/screenshots/opinion
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.conf import settings
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from hindsight_site.accounts.audit import SYSTEM, person
 from hindsight_site.accounts.models import Agent, Team, User
@@ -21,7 +20,7 @@ from reflection.models import ReviewBatch, ReviewItem
 from reflection.review.sampling import open_batch
 from reflection.review.verdicts import decide
 from tests import factories
-from tests.browser.conftest import CHROMIUM, fits, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits
 
 SCREENSHOTS = Path(os.environ.get("HINDSIGHT_SCREENSHOTS_IN", settings.BASE_DIR / "docs" / "screenshots"))
 SIZES = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 360, "height": 740}}
@@ -54,26 +53,6 @@ def differs(team: Team, agent: Agent, alice: User, bob: User) -> ReviewItem:
         single = item.batch.items.filter(quorum=1).select_related("batch").order_by("position")[0]
         decide(team=team, by=person(bob), reviewer=bob, item=single, decision="approve", version=1)
     return item
-
-
-@pytest.fixture
-def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page]]:
-    contexts, complaints = [], []
-
-    def open_page(user: User, path: str, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, reduced_motion="reduce", **options)
-        contexts.append(context)
-        session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-        page = context.new_page()
-        hear_complaints(page, complaints)
-        page.goto(path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 def look(page: Page, name: str) -> None:

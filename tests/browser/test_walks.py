@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.conf import settings
 from django.urls import reverse
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from hindsight_site.accounts.models import User
 from hindsight_site.accounts.tenancy import team_transaction
 from memories.actions import EvidenceDraft
 from memories.models import Recall
 from tests import factories
-from tests.browser.conftest import CHROMIUM, fits, hear_complaints
+from tests.browser.conftest import CHROMIUM, fits
 
 SAID = "Never refund more than 500.00 without a supervisor."
 
@@ -25,28 +22,6 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is missing: apt-get install chromium"),
 ]
-
-
-@pytest.fixture
-def visit(chromium: Browser, live_server, browse) -> Iterator[Callable[..., Page]]:
-    """`visit(user, path)` opens a page as that person; nothing may reach its console."""
-    complaints: list[str] = []
-    contexts = []
-
-    def open_page(user: User, path: str, **options) -> Page:
-        context = chromium.new_context(base_url=live_server.url, **{"reduced_motion": "reduce", **options})
-        contexts.append(context)
-        session = browse(user).cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}])
-        page = context.new_page()
-        hear_complaints(page, complaints)
-        page.goto(path)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 @pytest.fixture
